@@ -1,0 +1,25 @@
+// What layers, phases and ops share within one rank.
+#pragma once
+
+#include "harness/engine/jit/kernel_set.h"
+#include "harness/engine/parallel/collectives.h"
+#include "harness/engine/recorder.h"
+#include "harness/scenario/resolved.h"
+
+namespace warmgate::engine {
+
+class DeviceMemory;  // memory/device_memory.h
+class Workspace;     // memory/workspace.h
+
+struct Context {
+  const scenario::Resolved& config;
+  Recorder& recorder;
+  DeviceMemory& memory;
+  Workspace& workspace;
+  Collectives& collectives;
+  KernelSet& kernels;
+  /// Value of a seam; every seam is present (resolved.seams).
+  bool seam_is(const char* name, const char* value) const { return config.seams.at(name) == value; }
+};
+
+}  // namespace warmgate::engine

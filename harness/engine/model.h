@@ -1,0 +1,81 @@
+// The facade between the engine's body (layers, ops, memory, metadata) and its phases.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/engine/context.h"
+
+namespace warmgate::engine {
+
+/// One request's part of a step. Batches are ordered decode-first by the caller.
+struct BatchRequest {
+  std::int64_t request = 0;       // row of the block tables, 0..max_num_seqs-1
+  std::int64_t computed = 0;      // tokens whose KV is already stored (prefix length)
+  std::int64_t query = 0;         // tokens of this step; positions computed .. computed+query-1
+};
+struct Batch {
+  std::vector<BatchRequest> requests;
+  bool dummy = false;             // slots -1, block tables zero
+  std::int64_t tokens() const;
+};
+
+/// One KV cache group of the packed slab.
+struct KvGroup {
+  std::string name;               // "full_mla", "c4_state", "c128_state", "swa_a", "swa_b"
+  std::vector<std::string> layers;
+  std::int64_t bytes = 0;         // one block: sum of padded pages
+  std::int64_t block_tokens = 0;
+  std::int64_t blocks_per_request = 0;  // one request of max_model_len
+};
+struct KvPlan {
+  std::vector<KvGroup> groups;
+  std::int64_t block_stride = 0;  // largest group
+  std::int64_t num_blocks = 0;
+  std::int64_t blocks_per_request = 0;
+  std::int64_t pool_bytes = 0;
+  double concurrency = 0;
+  std::int64_t tokens = 0;        // int(concurrency * max_model_len)
+};
+
+class EngineModel {
+ public:
+  explicit EngineModel(Context& context);
+  ~EngineModel();
+
+  void load_target();             // weights, topk_indices_buffer, scratch, RoPE tables
+  void load_draft();              // nothing without a drafter
+  void announce_layers();         // `layer` events
+
+  /// The metadata-less forward of profiling: tokens rows over `requests` requests, then the draft's.
+  void profile_forward(std::int64_t tokens, std::int64_t requests);
+
+  /// Groups, strides, blocks for `pool_bytes`; throws std::runtime_error if one request of
+  /// max_model_len does not fit. Pure: allocates nothing.
+  KvPlan plan_kv(std::int64_t pool_bytes) const;
+  /// Slab, block tables, slot mappings, metadata builders (after profiling, as in the real engine).
+  void init_kv(const KvPlan& plan);
+
+  /// Blocks a request needs to hold `tokens` tokens, taken from / given back to the pool.
+  /// False if the pool is short (nothing is taken then).
+  bool grow_request(std::int64_t request, std::int64_t tokens);
+  void free_window_blocks(std::int64_t request, std::int64_t computed);
+  void release_request(std::int64_t request);
+  std::int64_t free_blocks() const;
+
+  /// One forward step with metadata: target layers; draft layers too if `with_draft`.
+  void step(const Batch& batch, bool with_draft);
+  /// Sampled id of a request at a position: a seeded hash (contents are synthetic on meta).
+  std::int64_t sample(std::int64_t request, std::int64_t position) const;
+
+  /// Query length up to which the attention counts a request as decode: 1, 1+N (mtp), 1+2N (dspark).
+  std::int64_t decode_threshold() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace warmgate::engine

@@ -1,0 +1,75 @@
+// From a scenario to results: plans variants x repeats, starts runs, closes their traces, has
+// contracts judge them and verdicts given, writes a row at each transition.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/scenario/scenario.h"
+#include "harness/target/target.h"
+#include "harness/verdict/verdict.h"
+#include "kernels/jit/jit.h"
+
+namespace warmgate::run {
+
+struct Options {
+  std::vector<std::string> variants;          // empty = all
+  int jobs = 0;                               // 0 = number of cores
+  int repeat = 1;
+  std::optional<double> timeout_s;            // per run, over all phases
+  bool expect = true;                         // --no-expect drops `expect`, not `gate` or `allow`
+  std::filesystem::path engine;               // "" = warmgate-engine beside this program
+  std::filesystem::path cache_dir;            // kernels; "" = jit::default_cache_dir()
+  bool no_cache = false;                      // a private, empty kernel cache for this call
+  jit::Backend jit = jit::Backend::kAuto;
+  std::string today;                          // YYYY-MM-DD for `allow.until`; "" = the clock's
+  std::filesystem::path rows;                 // JSON Lines file that gets a row per transition; "" = none
+  std::vector<std::filesystem::path> metrics;    // extra metric files (data)
+  std::vector<std::filesystem::path> contracts;  // extra contracts (YAML: name, argv, needs)
+  scenario::LoadOptions load;
+};
+
+/// What happened so far, for a status line. Called from any thread, one call at a time.
+struct Status {
+  int done = 0, total = 0;
+  std::string scenario, variant, phase;       // of the run that changed
+};
+using Progress = std::function<void(const Status&)>;
+
+struct VariantResult {
+  scenario::Variant variant;
+  std::vector<verdict::RunRecord> runs;       // one per repeat
+  verdict::RunVerdict verdict;                // over all repeats
+};
+
+struct ScenarioResult {
+  scenario::Scenario scenario;
+  std::vector<VariantResult> variants;
+  std::vector<verdict::Check> checks;         // over the whole scenario: allow entries that expired or matched nothing
+  std::vector<contract::Result> comparisons;  // capacity-equal, set-growth between variants, or against the accepted set
+  verdict::Verdict verdict = verdict::Verdict::kInconclusive;
+  std::string reason;
+};
+
+struct GateResult {
+  std::vector<ScenarioResult> scenarios;
+  verdict::Verdict verdict = verdict::Verdict::kInconclusive;
+  nlohmann::json machine;                     // environment record of this machine
+  std::vector<std::string> not_observed;      // what this machine could not show, with the reason
+  double wall_s = 0;
+  bool interrupted = false;
+  std::string command;                        // how to repeat the whole
+};
+
+/// Runs every scenario. Throws ScenarioError before anything is started if any file is wrong.
+GateResult run_scenarios(const std::vector<std::filesystem::path>& files, const Options& options,
+                         const target::CancelToken& cancel, const Progress& progress = {});
+
+/// Exit code of `run`, `gate`, `ab` for a set of verdicts: the first present of 1, 4, 3, 0.
+int exit_code(const std::vector<verdict::Verdict>& verdicts, bool allow_skip);
+
+}  // namespace warmgate::run

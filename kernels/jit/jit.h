@@ -1,0 +1,94 @@
+// Run-time compiled kernels: keys, where their code comes from, what a compiler says of them.
+// One source a kernel, valid as CUDA C++ for NVRTC and as C++20 for the host with checked integers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace warmgate::jit {
+
+/// A compile key: kernel name and constants in declaration order. Text form
+/// `Kernel{NAME=value,…}`; integer classes are `one`, `div16`, `any`; alignment is one string of T
+/// and F in argument order. That text is the key in events, cache, behaviours and `allow`.
+struct Key {
+  std::string kernel;
+  std::vector<std::pair<std::string, std::string>> fields;
+  std::string text() const;
+  bool operator==(const Key&) const = default;
+};
+/// Throws std::runtime_error naming what is wrong with the text.
+Key parse_key(std::string_view text);
+
+enum class Mode { kStrict, kLenient };   // is a constant division by zero an error?
+enum class Source { kMemory, kDisk, kCompiler };
+std::string_view to_string(Source source);
+
+struct Compiled {
+  bool ok = false;
+  Source source = Source::kCompiler;
+  double ms = 0;
+  std::string log;         // the compiler's words, first 4 KiB; for the host half the fault's message
+  std::string backend;     // "nvrtc" or "host"
+  std::int64_t bytes = 0;  // of the object code; 0 for the host half
+};
+
+/// What running the kernel's body on the host with checked integers gave.
+struct HostCheck {
+  bool ok = false;
+  std::string fault;       // division_by_zero overflow bad_shift out_of_bounds; "" if ok
+  std::string message;     // expression and operands
+  std::string file;        // of the kernel source
+  int line = 0;
+};
+HostCheck check_on_host(const Key& key);
+
+/// Is NVRTC on this machine, and which. Opens the library once, when first asked.
+struct NvrtcInfo {
+  bool available = false;
+  std::string version;     // "13.0"
+  std::string path, why_not;
+};
+const NvrtcInfo& nvrtc();
+
+enum class Backend { kAuto, kNvrtc, kHost };  // auto = NVRTC if it is there, else the host half
+
+struct CompilerOptions {
+  std::filesystem::path cache_dir;            // "" = no disk cache
+  Backend backend = Backend::kAuto;
+};
+
+/// Compiles keys, through a memory and a disk cache. The disk cache is safe under concurrent cold
+/// starts (atomic rename, a lock per entry) and under damage (an entry that does not verify is
+/// rebuilt). Failures are cached too, as failures. Thread-safe.
+class Compiler {
+ public:
+  explicit Compiler(CompilerOptions options);
+  ~Compiler();
+  /// One key, one architecture. A key of an unknown kernel gives ok = false with a log.
+  Compiled compile(const Key& key, std::string_view arch, Mode mode);
+  /// All keys of one architecture, strictly: one program per kernel with name expressions, key by
+  /// key only where that fails. Result i belongs to keys[i].
+  std::vector<Compiled> compile_all(const std::vector<Key>& keys, std::string_view arch);
+  /// "nvrtc" or "host": what compile() uses.
+  std::string_view backend() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// $WARMGATE_KERNEL_CACHE, else $XDG_CACHE_HOME/warmgate/kernels, else ~/.cache/warmgate/kernels,
+/// else "" (no disk cache).
+std::filesystem::path default_cache_dir();
+
+/// The metadata kernels, in the order of compilation in warmup.
+inline constexpr std::string_view kComputePrefillMetadata = "ComputePrefillMetadata";
+inline constexpr std::string_view kBuildPrefillChunkMetadata = "BuildPrefillChunkMetadata";
+inline constexpr std::string_view kCombineTopkSwaIndices = "CombineTopkSwaIndices";
+
+}  // namespace warmgate::jit
