@@ -16,22 +16,32 @@ const json* field(const json& body, std::string_view key) {
 
 bool has_type(const json& value, FieldType type) {
   switch (type) {
-    case FieldType::kString: return value.is_string();
-    case FieldType::kNumber: return value.is_number();
-    case FieldType::kBool: return value.is_boolean();
-    case FieldType::kArray: return value.is_array();
-    case FieldType::kAny: return true;
+    case FieldType::kString:
+      return value.is_string();
+    case FieldType::kNumber:
+      return value.is_number();
+    case FieldType::kBool:
+      return value.is_boolean();
+    case FieldType::kArray:
+      return value.is_array();
+    case FieldType::kAny:
+      return true;
   }
   return false;
 }
 
 std::string_view type_name(FieldType type) {
   switch (type) {
-    case FieldType::kString: return "a string";
-    case FieldType::kNumber: return "a number";
-    case FieldType::kBool: return "true or false";
-    case FieldType::kArray: return "an array";
-    case FieldType::kAny: return "any value";
+    case FieldType::kString:
+      return "a string";
+    case FieldType::kNumber:
+      return "a number";
+    case FieldType::kBool:
+      return "true or false";
+    case FieldType::kArray:
+      return "an array";
+    case FieldType::kAny:
+      return "any value";
   }
   return "";
 }
@@ -116,19 +126,26 @@ void Trace::sort_by_time() {
 }
 
 Event parse_event(std::string_view line) {
+  // The parser takes a NUL for the end of its input and would ignore what follows.
+  if (line.find('\0') != std::string_view::npos) throw std::runtime_error("not JSON; a NUL byte");
   json body = json::parse(line, nullptr, false);
   if (body.is_discarded()) throw std::runtime_error("not JSON; an event is one JSON object a line");
-  if (!body.is_object()) throw std::runtime_error("not an object; an event is one JSON object a line");
+  if (!body.is_object())
+    throw std::runtime_error("not an object; an event is one JSON object a line");
   Event event;
   const json* ev = field(body, "ev");
   if (!ev || !ev->is_string()) throw std::runtime_error("field 'ev' is missing or not a string");
   event.ev = ev->get<std::string>();
   const json* t = field(body, "t");
-  if (!t || !t->is_number_integer()) throw std::runtime_error("field 't' (ns, monotonic) is missing or not an integer");
+  if (!t || !t->is_number_integer())
+    throw std::runtime_error("field 't' (ns, monotonic) is missing or not an integer");
   event.t_ns = t->get<std::int64_t>();
-  if (const json* rank = field(body, "rank"); rank && rank->is_number_integer()) event.rank = rank->get<int>();
-  if (const json* src = field(body, "src"); src && src->is_string()) event.src = src->get<std::string>();
-  if (const json* res = field(body, "res_ns"); res && res->is_number_integer()) event.res_ns = res->get<std::int64_t>();
+  if (const json* rank = field(body, "rank"); rank && rank->is_number_integer())
+    event.rank = rank->get<int>();
+  if (const json* src = field(body, "src"); src && src->is_string())
+    event.src = src->get<std::string>();
+  if (const json* res = field(body, "res_ns"); res && res->is_number_integer())
+    event.res_ns = res->get<std::int64_t>();
   for (const char* key : {"ev", "t", "rank", "src", "res_ns"}) body.erase(key);
   if (const EventKind* kind = find_kind(event.ev)) {
     for (const FieldRule& rule : kind->required) {
@@ -170,7 +187,8 @@ Event harness_event(std::string ev, json body, std::optional<int> rank) {
   return event;
 }
 
-LineReader::LineReader(std::string source, Trace& trace) : source_(std::move(source)), trace_(trace) {}
+LineReader::LineReader(std::string source, Trace& trace)
+    : source_(std::move(source)), trace_(trace) {}
 
 void LineReader::feed(std::string_view bytes) {
   while (!bytes.empty()) {
@@ -205,7 +223,8 @@ void LineReader::finish() {
 void LineReader::accept(std::string_view line) {
   if (line.empty()) return;
   if (line_ >= kMaxLinesPerRun + 100) {
-    if (line_ == kMaxLinesPerRun + 100) bad("more than 20,000 lines in one run; the rest is not read", line);
+    if (line_ == kMaxLinesPerRun + 100)
+      bad("more than 20,000 lines in one run; the rest is not read", line);
     return;
   }
   try {
@@ -222,7 +241,8 @@ void LineReader::accept(std::string_view line) {
 void LineReader::bad(std::string why, std::string_view line) {
   // A source that talks garbage only must not fill the memory either.
   if (trace_.bad_lines.size() >= 100) return;
-  trace_.bad_lines.push_back({source_, line_ + 1, std::move(why), std::string(line.substr(0, 200))});
+  trace_.bad_lines.push_back(
+      {source_, line_ + 1, std::move(why), std::string(line.substr(0, 200))});
 }
 
 }  // namespace warmgate::trace

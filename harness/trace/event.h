@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,13 +16,13 @@ using json = nlohmann::json;
 
 struct Event {
   std::string ev;
-  std::int64_t t_ns = 0;          // monotonic
+  std::int64_t t_ns = 0;  // monotonic
   std::optional<int> rank;
-  std::string src = "channel";    // channel log http probe python nccl span store census harness
-  std::int64_t res_ns = 0;        // resolution of t_ns; 0 = finer than 1 us
-  json body = json::object();     // every other field of the line
-  std::string source;             // which pipe or file it came from, e.g. "rank0"
-  std::size_t line = 0;           // 1-based in its source
+  std::string src = "channel";  // channel log http probe python nccl span store census harness
+  std::int64_t res_ns = 0;      // resolution of t_ns; 0 = finer than 1 us
+  json body = json::object();   // every other field of the line
+  std::string source;           // which pipe or file it came from, e.g. "rank0"
+  std::size_t line = 0;         // 1-based in its source
 
   /// Field access that never throws: the fallback if the field is absent or of another type.
   std::string str(std::string_view key, std::string_view fallback = "") const;

@@ -29,12 +29,27 @@ void compress(std::array<std::uint32_t, 8>& h, const unsigned char* block) {
   }
   auto [a, b, c, d, e, f, g, k] = h;
   for (std::size_t i = 0; i < 64; ++i) {
-    const auto t1 = k + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) +
-                    kRound[i] + w[i];
-    const auto t2 = (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-    k = g; g = f; f = e; e = d + t1; d = c; c = b; b = a; a = t1 + t2;
+    const auto t1 = k + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) +
+                    ((e & f) ^ (~e & g)) + kRound[i] + w[i];
+    const auto t2 =
+        (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+    k = g;
+    g = f;
+    f = e;
+    e = d + t1;
+    d = c;
+    c = b;
+    b = a;
+    a = t1 + t2;
   }
-  h[0] += a; h[1] += b; h[2] += c; h[3] += d; h[4] += e; h[5] += f; h[6] += g; h[7] += k;
+  h[0] += a;
+  h[1] += b;
+  h[2] += c;
+  h[3] += d;
+  h[4] += e;
+  h[5] += f;
+  h[6] += g;
+  h[7] += k;
 }
 
 }  // namespace
@@ -51,7 +66,8 @@ std::string sha256_hex(std::string_view data) {
   tail[left] = 0x80;
   const std::size_t size = left < 56 ? 64 : 128;
   const std::uint64_t bits = std::uint64_t{data.size()} * 8;
-  for (std::size_t i = 0; i < 8; ++i) tail[size - 1 - i] = static_cast<unsigned char>(bits >> (8 * i));
+  for (std::size_t i = 0; i < 8; ++i)
+    tail[size - 1 - i] = static_cast<unsigned char>(bits >> (8 * i));
   compress(h, tail.data());
   if (size == 128) compress(h, tail.data() + 64);
   std::string hex;

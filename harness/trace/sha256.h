@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4), for identities, cache addresses and fingerprints. Our own because the engine
-// and the probes link nothing, and because the GPU machines carry no OpenSSL headers.
+// SHA-256 (FIPS 180-4), for identities, cache addresses and fingerprints. Our own because the
+// engine and the probes link nothing, and because the GPU machines carry no OpenSSL headers.
 #pragma once
 
 #include <array>

@@ -7,63 +7,97 @@ namespace warmgate::trace {
 const std::vector<EventKind>& event_kinds() {
   using enum FieldType;
   static const std::vector<EventKind> kinds = {
-      {"hello", {{"schema", kString}, {"engine", kString}, {"pid", kNumber}, {"emits", kArray}},
+      {"hello",
+       {{"schema", kString}, {"engine", kString}, {"pid", kNumber}, {"emits", kArray}},
        "a process speaks for the first time"},
       {"bye", {}, "a proper end"},
-      {"setup_error", {{"message", kString}}, "the machine or the harness is at fault, not the engine"},
+      {"setup_error",
+       {{"message", kString}},
+       "the machine or the harness is at fault, not the engine"},
       {"phase_begin", {{"phase", kString}}, "a phase begins"},
       {"phase_end", {{"phase", kString}, {"status", kString}}, "a phase ends; status ok or failed"},
       {"heartbeat", {}, "still alive"},
-      {"layer", {{"layer", kNumber}, {"kind", kString}, {"ratio", kNumber}, {"role", kString}, {"owns", kArray}},
+      {"layer",
+       {{"layer", kNumber},
+        {"kind", kString},
+        {"ratio", kNumber},
+        {"role", kString},
+        {"owns", kArray}},
        "a layer exists and owns these buffers, caches and sub-modules"},
-      {"requires", {{"layer", kNumber}, {"resource", kString}}, "code asked a layer for a resource"},
-      {"alloc", {{"pool", kString}, {"bytes", kNumber}, {"owner", kString}, {"lifetime", kString}}, "memory was taken"},
-      {"free", {{"pool", kString}, {"bytes", kNumber}, {"owner", kString}}, "memory was given back"},
-      {"workspace", {{"requested", kNumber}, {"capacity", kNumber}, {"grew", kBool}, {"locked", kBool}},
+      {"requires",
+       {{"layer", kNumber}, {"resource", kString}},
+       "code asked a layer for a resource"},
+      {"alloc",
+       {{"pool", kString}, {"bytes", kNumber}, {"owner", kString}, {"lifetime", kString}},
+       "memory was taken"},
+      {"free",
+       {{"pool", kString}, {"bytes", kNumber}, {"owner", kString}},
+       "memory was given back"},
+      {"workspace",
+       {{"requested", kNumber}, {"capacity", kNumber}, {"grew", kBool}, {"locked", kBool}},
        "a request to the shared workspace; bytes after rounding"},
-      {"compile", {{"kernel", kString}, {"key", kString}, {"arch", kString}, {"source", kString}, {"status", kString}},
+      {"compile",
+       {{"kernel", kString},
+        {"key", kString},
+        {"arch", kString},
+        {"source", kString},
+        {"status", kString}},
        "a specialisation was made ready; source memory, disk or compiler"},
       {"module", {{"bytes", kNumber}}, "code was loaded on a device"},
-      {"launch", {{"kernel", kString}, {"key", kString}}, "a kernel was launched, once per distinct signature"},
-      {"step", {{"id", kNumber}, {"kind", kString}, {"rows", kNumber}, {"requests", kNumber}}, "one forward step"},
+      {"launch",
+       {{"kernel", kString}, {"key", kString}},
+       "a kernel was launched, once per distinct signature"},
+      {"step",
+       {{"id", kNumber}, {"kind", kString}, {"rows", kNumber}, {"requests", kNumber}},
+       "one forward step"},
       {"capture", {{"graph", kString}}, "a graph was captured"},
       {"replay", {{"graph", kString}}, "a graph was replayed"},
-      {"collective", {{"communicator", kString}, {"kind", kString}, {"bytes", kNumber}, {"seq", kNumber}},
+      {"collective",
+       {{"communicator", kString}, {"kind", kString}, {"bytes", kNumber}, {"seq", kNumber}},
        "a collective was entered"},
-      {"kv", {{"bytes", kNumber}, {"blocks", kNumber}, {"tokens", kNumber}, {"concurrency", kNumber}},
+      {"kv",
+       {{"bytes", kNumber}, {"blocks", kNumber}, {"tokens", kNumber}, {"concurrency", kNumber}},
        "the KV cache was sized"},
       {"ready", {{"clock", kString}}, "one of the readiness clocks struck"},
       {"request", {{"id", kAny}, {"ok", kBool}}, "a request ended"},
       {"counter", {{"name", kString}, {"value", kNumber}}, "a figure"},
       {"skip", {{"step", kString}, {"reason", kString}}, "a requested step was not executed"},
       {"check", {{"tensor", kString}}, "a numeric or integer check was made"},
-      {"domain", {{"kernel", kString}, {"keys", kArray}}, "every key the dispatcher can produce for this kernel"},
-      {"stage", {{"stage", kString}, {"status", kString}}, "a warmup stage was requested, done or failed"},
+      {"domain",
+       {{"kernel", kString}, {"keys", kArray}},
+       "every key the dispatcher can produce for this kernel"},
+      {"stage",
+       {{"stage", kString}, {"status", kString}},
+       "a warmup stage was requested, done or failed"},
       {"fault", {{"type", kString}, {"message", kString}}, "something broke"},
       // Sent by the harness about what it saw from outside.
       {"process_end", {{"pid", kNumber}}, "a worker ended: exit_code or signal, peak_rss_bytes"},
       {"leftover", {{"what", kString}}, "a process, port or file was left behind"},
-      {"deadline", {{"phase", kString}, {"kind", kString}}, "the harness ended a run: deadline or silence"},
+      {"deadline",
+       {{"phase", kString}, {"kind", kString}},
+       "the harness ended a run: deadline or silence"},
   };
   return kinds;
 }
 
 const EventKind* find_kind(std::string_view ev) {
   const auto& all = event_kinds();
-  const auto it = std::find_if(all.begin(), all.end(), [&](const EventKind& k) { return k.ev == ev; });
+  const auto it =
+      std::find_if(all.begin(), all.end(), [&](const EventKind& k) { return k.ev == ev; });
   return it == all.end() ? nullptr : &*it;
 }
 
 const std::vector<std::string_view>& phases() {
-  static const std::vector<std::string_view> names = {"bootstrap", "load", "profile", "kv",      "warmup",
-                                                      "capture",   "ready", "serve",  "shutdown"};
+  static const std::vector<std::string_view> names = {
+      "bootstrap", "load", "profile", "kv", "warmup", "capture", "ready", "serve", "shutdown"};
   return names;
 }
 
 const std::vector<FigureRule>& figures() {
   using enum Direction;
   static const std::vector<FigureRule> rules = {
-      {"kv_tokens", "tokens", kHigher, "capacity as the engine prints it: concurrency times max_model_len"},
+      {"kv_tokens", "tokens", kHigher,
+       "capacity as the engine prints it: concurrency times max_model_len"},
       {"kv_blocks", "blocks", kHigher, "blocks of the KV slab"},
       {"kv_bytes", "bytes", kHigher, "bytes of the KV slab"},
       {"concurrency", "requests", kHigher, "full-length requests that fit at once"},
@@ -83,7 +117,8 @@ const std::vector<FigureRule>& figures() {
       {"warmup_s", "s", kLower, "time in warmup"},
       {"serve_s", "s", kLower, "time in serve"},
       {"keys_warmed", "keys", kNone, "compile keys that warmup asked for"},
-      {"keys_invalid", "keys", kLower, "warmed keys that are broken on the host or an architecture"},
+      {"keys_invalid", "keys", kLower,
+       "warmed keys that are broken on the host or an architecture"},
       {"keys_launched", "keys", kNone, "distinct keys launched in serve"},
       {"compiles_after_ready", "compiles", kLower, "keys compiled after ready"},
       {"steps_served", "steps", kNone, "forward steps in serve"},
@@ -97,7 +132,8 @@ const std::vector<FigureRule>& figures() {
 
 const FigureRule* find_figure(std::string_view name) {
   const auto& all = figures();
-  const auto it = std::find_if(all.begin(), all.end(), [&](const FigureRule& f) { return f.name == name; });
+  const auto it =
+      std::find_if(all.begin(), all.end(), [&](const FigureRule& f) { return f.name == name; });
   return it == all.end() ? nullptr : &*it;
 }
 

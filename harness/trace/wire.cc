@@ -18,15 +18,20 @@ namespace {
 std::size_t utf8_length(std::string_view text, std::size_t i) {
   const auto byte = [&](std::size_t k) { return static_cast<unsigned char>(text[k]); };
   const unsigned char first = byte(i);
-  std::size_t n = first < 0x80 ? 1 : first >= 0xC2 && first < 0xE0 ? 2 : first >= 0xE0 && first < 0xF0 ? 3
-                : first >= 0xF0 && first < 0xF5 ? 4 : 0;
+  std::size_t n = first < 0x80                    ? 1
+                  : first >= 0xC2 && first < 0xE0 ? 2
+                  : first >= 0xE0 && first < 0xF0 ? 3
+                  : first >= 0xF0 && first < 0xF5 ? 4
+                                                  : 0;
   if (n == 0 || i + n > text.size()) return 0;
   for (std::size_t k = 1; k < n; ++k) {
     if ((byte(i + k) & 0xC0) != 0x80) return 0;
   }
   // Overlong forms, surrogates and values past U+10FFFF.
-  if (n == 3 && ((first == 0xE0 && byte(i + 1) < 0xA0) || (first == 0xED && byte(i + 1) >= 0xA0))) return 0;
-  if (n == 4 && ((first == 0xF0 && byte(i + 1) < 0x90) || (first == 0xF4 && byte(i + 1) >= 0x90))) return 0;
+  if (n == 3 && ((first == 0xE0 && byte(i + 1) < 0xA0) || (first == 0xED && byte(i + 1) >= 0xA0)))
+    return 0;
+  if (n == 4 && ((first == 0xF0 && byte(i + 1) < 0x90) || (first == 0xF4 && byte(i + 1) >= 0x90)))
+    return 0;
   return n;
 }
 
@@ -155,7 +160,7 @@ bool EventWriter::open_from_environment() {
   if (const char* spec = std::getenv("WARMGATE_EVENTS_FD")) {
     int fd = -1;
     unsigned long long inode = 0;
-    struct stat st{};
+    struct stat st {};
     // The inode guards against a descriptor number that now means something else.
     if (std::sscanf(spec, "%d:%llu", &fd, &inode) == 2 && fd >= 0 && ::fstat(fd, &st) == 0 &&
         S_ISFIFO(st.st_mode) && static_cast<unsigned long long>(st.st_ino) == inode) {
@@ -168,8 +173,8 @@ bool EventWriter::open_from_environment() {
   if (const char* dir = std::getenv("WARMGATE_EVENTS_DIR")) {
     char host[256] = "host";
     ::gethostname(host, sizeof host - 1);
-    const std::string path = std::string(dir) + "/" + host + "." + std::to_string(::getpid()) + "." +
-                             std::to_string(now_ns()) + ".jsonl";
+    const std::string path = std::string(dir) + "/" + host + "." + std::to_string(::getpid()) +
+                             "." + std::to_string(now_ns()) + ".jsonl";
     fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     owned_ = fd_ >= 0;
   }
@@ -202,7 +207,10 @@ void EventWriter::hello(std::string_view engine, std::optional<int> rank, std::o
   if (rank) rank_ = std::to_string(*rank);
   Line line("hello");
   line.str("schema", kEventsSchema).str("engine", engine).num("pid", ::getpid());
-  if (world) line.num("world", *world); else line.null("world");
+  if (world)
+    line.num("world", *world);
+  else
+    line.null("world");
   line.strings("emits", emits);
   send(line);
 }
@@ -216,7 +224,9 @@ void EventWriter::send(const Line& line, std::int64_t t_ns) {
   if (lines_ >= kMaxLinesPerRun) {
     if (lines_ == kMaxLinesPerRun) {
       ++lines_;
-      send(Line("fault").str("type", "too_many_lines").str("message", "more than 20,000 events in one run"));
+      send(Line("fault")
+               .str("type", "too_many_lines")
+               .str("message", "more than 20,000 events in one run"));
     }
     if (!is("fault") && !is("phase_end") && !is("bye")) return;
   }
@@ -227,7 +237,9 @@ void EventWriter::send(const Line& line, std::int64_t t_ns) {
   buffer_ += rank_;
   buffer_ += "}\n";
   if (buffer_.size() > kMaxLineBytes) {
-    send(Line("fault").str("type", "line_too_long").num("bytes", static_cast<std::int64_t>(buffer_.size()))
+    send(Line("fault")
+             .str("type", "line_too_long")
+             .num("bytes", static_cast<std::int64_t>(buffer_.size()))
              .str("message", "an event over 1 MiB was dropped"));
     return;
   }
