@@ -20,7 +20,7 @@ struct Model {
   std::int64_t num_hidden_layers = 0;
   std::int64_t num_attention_heads = 0;
   std::int64_t num_key_value_heads = 1;
-  std::int64_t head_dim = 512;          // NoPE + RoPE
+  std::int64_t head_dim = 512;  // NoPE + RoPE
   std::int64_t qk_rope_head_dim = 64;
   std::int64_t q_lora_rank = 0;
   std::int64_t o_groups = 0;
@@ -31,7 +31,7 @@ struct Model {
   std::int64_t index_topk = 512;
   double rope_theta = 10000;
   double compress_rope_theta = 160000;
-  double rope_factor = 16;               // YaRN
+  double rope_factor = 16;  // YaRN
   std::int64_t original_max_position_embeddings = 65536;
   double beta_fast = 32;
   double beta_slow = 1;
@@ -48,8 +48,8 @@ struct Model {
   std::int64_t hc_sinkhorn_iters = 20;
   double hc_eps = 1e-6;
   double swiglu_limit = 10;
-  std::string expert_dtype = "fp4";      // fp4 | fp8 | bf16
-  std::string dense_dtype = "fp8";       // fp8 | bf16
+  std::string expert_dtype = "fp4";         // fp4 | fp8 | bf16
+  std::string dense_dtype = "fp8";          // fp8 | bf16
   std::string indexer_cache_dtype = "fp8";  // fp8 | fp4
   std::int64_t num_nextn_predict_layers = 0;
   /// As in the config: one entry per target layer plus trailing ones for draft layers; 0 and 1 both
@@ -61,13 +61,13 @@ struct Model {
 std::int64_t effective_ratio(const Model& model, std::int64_t layer_id);
 
 struct Limits {
-  std::int64_t max_model_len = 0;            // L
-  std::int64_t max_num_batched_tokens = 0;   // B
-  std::int64_t max_num_seqs = 0;             // S
+  std::int64_t max_model_len = 0;           // L
+  std::int64_t max_num_batched_tokens = 0;  // B
+  std::int64_t max_num_seqs = 0;            // S
   std::int64_t device_memory_bytes = 0;
   double gpu_memory_utilization = 0.9;
-  std::optional<std::int64_t> kv_pool_bytes; // replaces the sizing; the profile run stays
-  bool async_scheduling = true;              // two batches in flight
+  std::optional<std::int64_t> kv_pool_bytes;  // replaces the sizing; the profile run stays
+  bool async_scheduling = true;               // two batches in flight
 };
 
 struct Parallel {
@@ -75,14 +75,14 @@ struct Parallel {
 };
 
 struct Drafter {
-  std::string method = "none";               // none | dspark | mtp
-  std::int64_t num_speculative_tokens = 0;   // N
-  std::int64_t block_size = 0;               // trained block length; N must be >= it
-  std::int64_t layers = 0;                   // draft decoder layers, ids after the target's
+  std::string method = "none";              // none | dspark | mtp
+  std::int64_t num_speculative_tokens = 0;  // N
+  std::int64_t block_size = 0;              // trained block length; N must be >= it
+  std::int64_t layers = 0;                  // draft decoder layers, ids after the target's
   std::int64_t markov_rank = 0;
   std::int64_t noise_token_id = 0;
   std::vector<std::int64_t> target_layer_ids;
-  std::string topk_indices_buffer = "own";   // own | absent
+  std::string topk_indices_buffer = "own";  // own | absent
   bool active() const { return method != "none"; }
   bool parallel_drafting() const { return method == "dspark"; }
 };
@@ -91,7 +91,7 @@ struct RequestGroup {
   std::int64_t count = 0;
   std::int64_t prompt_tokens = 0;
   std::int64_t output_tokens = 0;
-  std::int64_t start_step = 0;               // serve step at which the group arrives
+  std::int64_t start_step = 0;  // serve step at which the group arrives
   std::string request_class = "greedy";
 };
 

@@ -6,53 +6,74 @@ namespace warmgate::scenario {
 
 const std::vector<SeamRule>& seams() {
   static const std::vector<SeamRule> table = {
-      {"profile.topk_bound", {"kind_aware", "buffer_required"},
+      {"profile.topk_bound",
+       {"kind_aware", "buffer_required"},
        "how the metadata-less forward finds the top-k width to reserve for: by layer kind, or by "
        "requiring topk_indices_buffer before the kind is looked at",
-       "vllm-project/vllm#50298 (2026-07-30) brought buffer_required, #50693 (2026-08-10) kind_aware; "
+       "vllm-project/vllm#50298 (2026-07-30) brought buffer_required, #50693 (2026-08-10) "
+       "kind_aware; "
        "vllm/models/deepseek_v4/nvidia/flashmla.py forward_mqa"},
-      {"prefill.topk_bound", {"kind_aware", "buffer_required"},
+      {"prefill.topk_bound",
+       {"kind_aware", "buffer_required"},
        "the same choice in the real prefill branch of window-only layers",
        "still buffer_required after vllm-project/vllm#50693; nvidia/flashmla.py _forward_prefill"},
-      {"profile.draft_batch", {"clamped", "unclamped"},
+      {"profile.draft_batch",
+       {"clamped", "unclamped"},
        "draft query tokens of profiling: bounded by the input buffers (B rows), or min(B,S)*N",
        "vllm-project/vllm#56448; v1/worker/gpu/spec_decode/dflash/speculator.py"},
-      {"workspace.reservation", {"index_width", "topk_buffer_width"},
+      {"workspace.reservation",
+       {"index_width", "topk_buffer_width"},
        "width that profiling reserves combined indices for: each kind's own index width, or the "
        "top-k buffer's width for every compressed kind (too small for C128A at long context)",
        "vLLM at d40c3e3c00, nvidia/flashmla.py forward_mqa; compare vllm-project/vllm#41700"},
-      {"workspace.lock", {"after_warmup", "never"},
+      {"workspace.lock",
+       {"after_warmup", "never"},
        "whether the shared workspace refuses to grow once warmup is done",
-       "vLLM at d40c3e3c00: only the V1 runner locks, at the end of capture; v1/worker/workspace.py"},
-      {"warmup.on_error", {"raise", "swallow"},
-       "a failed compile in the metadata-kernel warmup ends start-up, or is logged as a skip together "
+       "vLLM at d40c3e3c00: only the V1 runner locks, at the end of capture; "
+       "v1/worker/workspace.py"},
+      {"warmup.on_error",
+       {"raise", "swallow"},
+       "a failed compile in the metadata-kernel warmup ends start-up, or is logged as a skip "
+       "together "
        "with every kernel after it",
-       "vllm/model_executor/warmup/sparse_mla_triton_warmup.py: one try/except around three compiles"},
-      {"warmup.chunk_ratios", {"indexer_caches", "config_clamped", "config_raw"},
+       "vllm/model_executor/warmup/sparse_mla_triton_warmup.py: one try/except around three "
+       "compiles"},
+      {"warmup.chunk_ratios",
+       {"indexer_caches", "config_clamped", "config_raw"},
        "which compress ratios BuildPrefillChunkMetadata is warmed for: those of existing indexer "
        "caches, max(1,r) of the config list, or the raw list with its zeros",
        "vllm-project/vllm#47451 (2026-07-20) config_raw, #49392 (2026-07-27) config_clamped"},
-      {"warmup.chunk_starts", {"all_classes", "zero_and_one"},
+      {"warmup.chunk_starts",
+       {"all_classes", "zero_and_one"},
        "integer classes warmed for query_slice_start of BuildPrefillChunkMetadata",
        "vLLM at d40c3e3c00, v1/attention/backends/mla/indexer.py get_warmup_keys"},
-      {"warmup.combine_rows", {"from_model", "fixed"},
+      {"warmup.combine_rows",
+       {"from_model", "fixed"},
        "(ratio, top-k, padded width) rows warmed for CombineTopkSwaIndices: those the model can "
        "produce, or four fixed ones",
        "vLLM at d40c3e3c00, models/deepseek_v4/common/ops/cache_utils.py get_warmup_keys"},
-      {"warmup.combine_alignments", {"reachable", "fixed"},
+      {"warmup.combine_alignments",
+       {"reachable", "fixed"},
        "pointer alignments warmed for CombineTopkSwaIndices: those that slicing can produce, or "
        "TTTT TFFT FFFF",
-       "vLLM at d40c3e3c00, same place; chunk starts off a multiple of 4 since vllm-project/vllm#45061"},
-      {"warmup.prefill_reach", {"covering", "short_steps"},
-       "whether warmup steps reach the prefill branch and the indexer's scoring at serving lengths, "
+       "vLLM at d40c3e3c00, same place; chunk starts off a multiple of 4 since "
+       "vllm-project/vllm#45061"},
+      {"warmup.prefill_reach",
+       {"covering", "short_steps"},
+       "whether warmup steps reach the prefill branch and the indexer's scoring at serving "
+       "lengths, "
        "or only run the short steps of the modelled engine",
        "vLLM at d40c3e3c00, v1/worker/gpu/warmup.py and model_executor/warmup/kernel_warmup.py"},
-      {"c128a.width", {"full_stride", "packed"},
-       "row width of the C128A index tensor: full stride, or the next power of two of the batch's need",
+      {"c128a.width",
+       {"full_stride", "packed"},
+       "row width of the C128A index tensor: full stride, or the next power of two of the batch's "
+       "need",
        "vllm-project/vllm#50004 (2026-07-27) packed, #51318 (2026-08-15) full_stride"},
-      {"jit.compiler", {"strict", "lenient"},
+      {"jit.compiler",
+       {"strict", "lenient"},
        "whether the run-time compiler treats a constant division by zero as an error",
-       "measured: Triton 3.6 and NVRTC 13.0 accept it by default; vllm-project/vllm#49392 was found "
+       "measured: Triton 3.6 and NVRTC 13.0 accept it by default; vllm-project/vllm#49392 was "
+       "found "
        "by a compiler that does not"},
   };
   return table;
@@ -60,7 +81,8 @@ const std::vector<SeamRule>& seams() {
 
 const SeamRule* find_seam(std::string_view name) {
   const auto& all = seams();
-  const auto it = std::find_if(all.begin(), all.end(), [&](const SeamRule& s) { return s.name == name; });
+  const auto it =
+      std::find_if(all.begin(), all.end(), [&](const SeamRule& s) { return s.name == name; });
   return it == all.end() ? nullptr : &*it;
 }
 

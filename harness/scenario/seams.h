@@ -12,7 +12,7 @@ struct SeamRule {
   std::string_view name;
   std::vector<std::string_view> values;  // the first is the default, which keeps all contracts
   std::string_view meaning;
-  std::string_view origin;               // repo#number, path and symbol that differed, dates
+  std::string_view origin;  // repo#number, path and symbol that differed, dates
 };
 
 const std::vector<SeamRule>& seams();
