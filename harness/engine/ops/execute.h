@@ -1,0 +1,84 @@
+// The one way to use an op. An op is a plain struct of parameters P with
+//   Reason can_run(const P&)   nothing, or why these parameters cannot run
+//   Cost account(const P&)     bytes, FLOPs, launches
+//   run(const P&, const Device&)
+//   P::kernel                  its name in events
+//   p.arguments(visitor)       its tensors and specialised integers, in the kernel's order
+// On a device that only accounts, an op is can_run plus account.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "harness/engine/context.h"
+#include "harness/engine/ops/cost.h"
+#include "harness/engine/ops/device.h"
+#include "harness/engine/ops/signature.h"
+
+namespace warmgate::engine {
+
+using Reason = std::optional<std::string>;
+
+/// can_run said no: the engine asked for something the kernel cannot do.
+class OpRefused : public std::runtime_error {
+ public:
+  OpRefused(const std::string& message, LayerRef layer_in, std::string kernel_in)
+      : std::runtime_error(message), layer(layer_in), kernel(std::move(kernel_in)) {}
+  LayerRef layer;
+  std::string kernel;
+};
+
+namespace ops {
+/// Chosen where no overload for P and an executing device exists.
+template <class P>
+void run(const P& p, const Device& device) {
+  throw std::runtime_error("no " + std::string(p.kernel) + " for device " +
+                           std::string(device.name()));
+}
+}  // namespace ops
+
+class Executor {
+ public:
+  explicit Executor(Context& context)
+      : context_(context), device_(device_named(context.config.device)) {}
+
+  /// Throws OpRefused with the op's reason. `rows`: tokens (or requests) that the launch works on.
+  template <class P>
+  void operator()(const LayerRef& layer, const P& op, std::int64_t rows) {
+    if (Reason reason = can_run(op)) [[unlikely]]
+      refuse(layer, op.kernel, *reason);
+    cost_ += account(op);
+    SignatureKey key;
+    op.arguments(key);
+    context_.recorder.launch(op.kernel, {}, signatures_.text(key), layer, rows);
+    if (device_.executes()) run(op, device_);
+  }
+
+  Context& context() { return context_; }
+  /// Since the last take_cost().
+  const Cost& cost() const { return cost_; }
+  Cost take_cost() {
+    const Cost out = cost_;
+    cost_ = {};
+    return out;
+  }
+
+ private:
+  [[noreturn]] static void refuse(const LayerRef& layer, std::string_view kernel,
+                                  const std::string& reason) {
+    throw OpRefused(std::string(kernel) + " cannot run: " + reason, layer, std::string(kernel));
+  }
+  Context& context_;
+  const Device& device_;
+  SignatureCache signatures_;
+  Cost cost_;
+};
+
+/// execute(executor, layer, op): the free form that reads well where rows follow from the op.
+template <class P>
+void execute(Executor& executor, const LayerRef& layer, const P& op) {
+  executor(layer, op, op.rows());
+}
+
+}  // namespace warmgate::engine
