@@ -17,17 +17,17 @@
 namespace warmgate::run {
 
 struct Options {
-  std::vector<std::string> variants;          // empty = all
-  int jobs = 0;                               // 0 = number of cores
+  std::vector<std::string> variants;  // empty = all
+  int jobs = 0;                       // 0 = number of cores
   int repeat = 1;
-  std::optional<double> timeout_s;            // per run, over all phases
-  bool expect = true;                         // --no-expect drops `expect`, not `gate` or `allow`
-  std::filesystem::path engine;               // "" = warmgate-engine beside this program
-  std::filesystem::path cache_dir;            // kernels; "" = jit::default_cache_dir()
-  bool no_cache = false;                      // a private, empty kernel cache for this call
+  std::optional<double> timeout_s;  // per run, over all phases
+  bool expect = true;               // --no-expect drops `expect`, not `gate` or `allow`
+  std::filesystem::path engine;     // "" = warmgate-engine beside this program
+  std::filesystem::path cache_dir;  // kernels; "" = jit::default_cache_dir()
+  bool no_cache = false;            // a private, empty kernel cache for this call
   jit::Backend jit = jit::Backend::kAuto;
-  std::string today;                          // YYYY-MM-DD for `allow.until`; "" = the clock's
-  std::filesystem::path rows;                 // JSON Lines file that gets a row per transition; "" = none
+  std::string today;           // YYYY-MM-DD for `allow.until`; "" = the clock's
+  std::filesystem::path rows;  // JSON Lines file that gets a row per transition; "" = none
   std::vector<std::filesystem::path> metrics;    // extra metric files (data)
   std::vector<std::filesystem::path> contracts;  // extra contracts (YAML: name, argv, needs)
   scenario::LoadOptions load;
@@ -36,21 +36,23 @@ struct Options {
 /// What happened so far, for a status line. Called from any thread, one call at a time.
 struct Status {
   int done = 0, total = 0;
-  std::string scenario, variant, phase;       // of the run that changed
+  std::string scenario, variant, phase;  // of the run that changed
 };
 using Progress = std::function<void(const Status&)>;
 
 struct VariantResult {
   scenario::Variant variant;
-  std::vector<verdict::RunRecord> runs;       // one per repeat
-  verdict::RunVerdict verdict;                // over all repeats
+  std::vector<verdict::RunRecord> runs;  // one per repeat
+  verdict::RunVerdict verdict;           // over all repeats
 };
 
 struct ScenarioResult {
   scenario::Scenario scenario;
   std::vector<VariantResult> variants;
-  std::vector<verdict::Check> checks;         // over the whole scenario: allow entries that expired or matched nothing
-  std::vector<contract::Result> comparisons;  // capacity-equal, set-growth between variants, or against the accepted set
+  std::vector<verdict::Check>
+      checks;  // over the whole scenario: allow entries that expired or matched nothing
+  std::vector<contract::Result>
+      comparisons;  // capacity-equal, set-growth between variants, or against the accepted set
   verdict::Verdict verdict = verdict::Verdict::kInconclusive;
   std::string reason;
 };
@@ -58,11 +60,11 @@ struct ScenarioResult {
 struct GateResult {
   std::vector<ScenarioResult> scenarios;
   verdict::Verdict verdict = verdict::Verdict::kInconclusive;
-  nlohmann::json machine;                     // environment record of this machine
-  std::vector<std::string> not_observed;      // what this machine could not show, with the reason
+  nlohmann::json machine;                 // environment record of this machine
+  std::vector<std::string> not_observed;  // what this machine could not show, with the reason
   double wall_s = 0;
   bool interrupted = false;
-  std::string command;                        // how to repeat the whole
+  std::string command;  // how to repeat the whole
 };
 
 /// Runs every scenario. Throws ScenarioError before anything is started if any file is wrong.

@@ -18,10 +18,10 @@ namespace warmgate::scenario {
 /// One thing that is wrong with a file. Errors of a file are collected and thrown together.
 struct Problem {
   std::string file;
-  int line = 0, column = 0;   // 1-based; 0 = the file as a whole
-  std::string key_path;       // e.g. variants.A.limits.max_model_len
-  std::string message;        // what is wrong, what is allowed, "did you mean"
-  std::string text() const;   // file:line:column: key_path: message
+  int line = 0, column = 0;  // 1-based; 0 = the file as a whole
+  std::string key_path;      // e.g. variants.A.limits.max_model_len
+  std::string message;       // what is wrong, what is allowed, "did you mean"
+  std::string text() const;  // file:line:column: key_path: message
 };
 
 class ScenarioError : public std::runtime_error {
@@ -37,41 +37,41 @@ class ScenarioError : public std::runtime_error {
 struct Bound {
   enum class Op { kEqual, kGreater, kGreaterEqual, kLess, kLessEqual, kRange, kTolerance };
   Op op = Op::kEqual;
-  double low = 0;       // the x of one-sided forms; lower end of a range; centre of a tolerance
-  double high = 0;      // upper end of a range; per cent of a tolerance
-  std::string text;     // as written
+  double low = 0;    // the x of one-sided forms; lower end of a range; centre of a tolerance
+  double high = 0;   // upper end of a range; per cent of a tolerance
+  std::string text;  // as written
   bool holds(double value) const;
 };
 
 struct Expectation {
-  std::optional<std::string> outcome;          // passed failed crashed hung incomplete
-  std::optional<std::string> phase;            // where it must have broken
-  std::vector<std::string> contracts;          // that must be broken (`contract: x` or a list)
+  std::optional<std::string> outcome;  // passed failed crashed hung incomplete
+  std::optional<std::string> phase;    // where it must have broken
+  std::vector<std::string> contracts;  // that must be broken (`contract: x` or a list)
   std::map<std::string, Bound> figures;
   bool empty() const { return !outcome && !phase && contracts.empty() && figures.empty(); }
 };
 
 struct Regress {
-  std::optional<double> by_percent;            // relative
-  std::optional<double> and_absolute;          // in the figure's unit; both must be exceeded
+  std::optional<double> by_percent;    // relative
+  std::optional<double> and_absolute;  // in the figure's unit; both must be exceeded
 };
 
 struct GateRule {
-  std::string figure;                          // a figure's name, or a contract's
+  std::string figure;  // a figure's name, or a contract's
   std::optional<double> max, min;
   std::optional<Regress> regress;
-  std::optional<std::int64_t> new_count;       // more than this many not accepted → FAIL
-  std::optional<std::string> direction;        // higher | lower: which way is better
+  std::optional<std::int64_t> new_count;  // more than this many not accepted → FAIL
+  std::optional<std::string> direction;   // higher | lower: which way is better
 };
 
 struct Allow {
   std::string contract;
-  std::string match;                           // glob over Finding::key
+  std::string match;  // glob over Finding::key
   std::string reason;
   std::string issue;
-  std::string until;                           // YYYY-MM-DD; "" = no end
-  std::vector<std::string> variants;           // empty = all
-  std::string where;                           // file:line, for reports
+  std::string until;                  // YYYY-MM-DD; "" = no end
+  std::vector<std::string> variants;  // empty = all
+  std::string where;                  // file:line, for reports
 };
 
 struct Needs {
@@ -85,21 +85,21 @@ struct Needs {
 struct Target {
   enum class Kind { kNative, kCommand };
   Kind kind = Kind::kNative;
-  std::vector<std::string> argv;               // command
-  std::map<std::string, std::string> env;      // added to the environment
-  std::string cwd;                             // "" = the scenario file's folder
-  std::vector<std::string> phases;             // in the order this target declares; default all nine
-  std::map<std::string, double> deadline_s;    // per phase; "" = every other phase
+  std::vector<std::string> argv;             // command
+  std::map<std::string, std::string> env;    // added to the environment
+  std::string cwd;                           // "" = the scenario file's folder
+  std::vector<std::string> phases;           // in the order this target declares; default all nine
+  std::map<std::string, double> deadline_s;  // per phase; "" = every other phase
   std::optional<double> silence_s;
-  std::optional<std::int64_t> memory_bytes;    // address-space limit of each worker
+  std::optional<std::int64_t> memory_bytes;  // address-space limit of each worker
 };
 
 struct Variant {
-  std::string name;                            // "A", or "A[tp=2]" after matrix expansion
-  std::string base_name;                       // "A": the key that expect and allow use
-  std::vector<std::string> behaviours;         // base behaviour first
+  std::string name;                     // "A", or "A[tp=2]" after matrix expansion
+  std::string base_name;                // "A": the key that expect and allow use
+  std::vector<std::string> behaviours;  // base behaviour first
   Target target;
-  std::vector<Resolved> ranks;                 // one per rank; size = tp (1 for command targets)
+  std::vector<Resolved> ranks;  // one per rank; size = tp (1 for command targets)
   Expectation expect;
   std::map<std::string, std::string> origins;  // key path → "file:line (what)"
   std::string identity;                        // SHA-256 of the canonical JSON, identity.h
@@ -110,7 +110,7 @@ struct Scenario {
   std::string name, about;
   nlohmann::json source = nlohmann::json::object();  // repo, issue, fix, introduced_by
   std::vector<std::string> tags;
-  std::vector<Variant> variants;               // at least one; "default" if the file names none
+  std::vector<Variant> variants;  // at least one; "default" if the file names none
   std::map<std::string, GateRule> gate;
   std::vector<Allow> allow;
   Needs needs;
@@ -120,9 +120,12 @@ struct Scenario {
 
 /// Command-line choices that change what a file means.
 struct LoadOptions {
-  std::string device;                          // "" = as the file says
-  std::vector<std::string> overlays;           // KEY.PATH=VALUE from --set, applied last
-  std::filesystem::path fixtures;              // "" = found from the scenario's tree or the build's source
+  std::string device;                 // "" = as the file says
+  std::vector<std::string> overlays;  // KEY.PATH=VALUE from --set, applied last
+  std::filesystem::path fixtures;     // "" = found from the scenario's tree or the build's source
+  /// Metrics and contracts from outside the tree, so that expect, gate and allow may name them.
+  std::map<std::string, std::string> extra_figures;  // name → unit
+  std::vector<std::string> extra_contracts;
 };
 
 /// Throws ScenarioError with every problem of the file (and of what it extends).

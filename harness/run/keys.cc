@@ -1,0 +1,182 @@
+#include "harness/run/keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace warmgate::run {
+
+namespace {
+
+bool known_kernel(const std::string& kernel) {
+  return kernel == jit::kComputePrefillMetadata || kernel == jit::kBuildPrefillChunkMetadata ||
+         kernel == jit::kCombineTopkSwaIndices;
+}
+
+std::optional<jit::Key> our_key(const std::string& text) {
+  try {
+    jit::Key key = jit::parse_key(text);
+    if (known_kernel(key.kernel)) return key;
+  } catch (const std::exception&) {
+    // Text that another engine made up; the trace keeps it, we say nothing of it.
+  }
+  return std::nullopt;
+}
+
+/// The architectures that the engine of this scenario did not compile strictly itself.
+std::vector<std::string> left_to_us(const scenario::Resolved& resolved) {
+  const auto seam = resolved.seams.find("jit.compiler");
+  const bool lenient = seam != resolved.seams.end() && seam->second == "lenient";
+  std::vector<std::string> out = resolved.architectures;
+  if (!lenient && !out.empty()) out.erase(out.begin());
+  return out;
+}
+
+std::string warmed_key(const trace::Event& event) {
+  if (event.ev != "compile" || event.src == "harness" || event.str("phase") != "warmup") return {};
+  return event.str("key");
+}
+
+std::string joined(const std::set<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string> warmed_keys(const trace::Trace& trace) {
+  std::vector<std::string> out;
+  std::set<std::string> seen;
+  for (const trace::Event& event : trace.events) {
+    std::string key = warmed_key(event);
+    if (!key.empty() && seen.insert(key).second) out.push_back(std::move(key));
+  }
+  return out;
+}
+
+KeyJudge::KeyJudge(std::filesystem::path cache_dir, jit::Backend backend)
+    : backend_(backend), compiler_({std::move(cache_dir), backend}) {}
+
+bool KeyJudge::can_compile() const {
+  return backend_ != jit::Backend::kHost && jit::nvrtc().available;
+}
+
+void KeyJudge::collect(const trace::Trace& trace, const scenario::Resolved& resolved) {
+  const std::vector<std::string> keys = warmed_keys(trace);
+  const std::vector<std::string> architectures = left_to_us(resolved);
+  const std::lock_guard lock(mutex_);
+  for (const std::string& text : keys) {
+    auto [it, fresh] = keys_.try_emplace(text);
+    if (fresh) it->second = our_key(text);
+    if (!it->second) continue;
+    for (const std::string& arch : architectures) wanted_.emplace(arch, text);
+  }
+}
+
+void KeyJudge::compile(int threads, const target::CancelToken& cancel) {
+  if (wanted_.empty() || !can_compile()) return;
+  // One program per architecture and kernel, so that two cores share the work evenly.
+  struct Program {
+    std::string arch;
+    std::vector<std::string> texts;
+    std::vector<jit::Key> keys;
+  };
+  std::map<std::pair<std::string, std::string>, Program> grouped;
+  for (const auto& [arch, text] : wanted_) {
+    if (compiled_.count({arch, text}) > 0) continue;
+    const jit::Key& key = *keys_.at(text);
+    Program& program = grouped[{arch, key.kernel}];
+    program.arch = arch;
+    program.texts.push_back(text);
+    program.keys.push_back(key);
+  }
+  std::vector<Program> programs;
+  for (auto& [name, program] : grouped) programs.push_back(std::move(program));
+  // The largest first: it decides when the last thread ends.
+  std::stable_sort(programs.begin(), programs.end(), [](const Program& a, const Program& b) {
+    return a.keys.size() > b.keys.size();
+  });
+
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < programs.size() && !cancel.cancelled(); i = next++) {
+      const Program& program = programs[i];
+      std::vector<jit::Compiled> results = compiler_.compile_all(program.keys, program.arch);
+      const std::lock_guard lock(mutex_);
+      for (std::size_t k = 0; k < results.size() && k < program.texts.size(); ++k) {
+        compiled_[{program.arch, program.texts[k]}] = std::move(results[k]);
+      }
+    }
+  };
+  const auto wish = static_cast<std::size_t>(std::max(1, threads));
+  std::vector<std::jthread> pool;
+  for (std::size_t i = 1; i < std::min(wish, programs.size()); ++i) pool.emplace_back(work);
+  work();
+}
+
+const jit::HostCheck& KeyJudge::host_check(const std::string& text, const jit::Key& key) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = checks_.find(text);
+    if (it != checks_.end()) return it->second;
+  }
+  jit::HostCheck check = jit::check_on_host(key);  // outside the lock: it runs a kernel body
+  const std::lock_guard lock(mutex_);
+  return checks_.try_emplace(text, std::move(check)).first->second;
+}
+
+void KeyJudge::append_events(trace::Trace& trace, const scenario::Resolved& resolved) {
+  const std::vector<std::string> architectures = left_to_us(resolved);
+  for (const std::string& text : warmed_keys(trace)) {
+    const std::optional<jit::Key> key = our_key(text);
+    if (!key) continue;
+    const jit::HostCheck& check = host_check(text, *key);
+    trace.events.push_back(trace::harness_event("check", {{"tensor", text},
+                                                          {"kind", "host_key"},
+                                                          {"kernel", key->kernel},
+                                                          {"ok", check.ok},
+                                                          {"fault", check.fault},
+                                                          {"message", check.message},
+                                                          {"file", check.file},
+                                                          {"line", check.line},
+                                                          {"phase", "warmup"}}));
+    for (const std::string& arch : architectures) {
+      const std::lock_guard lock(mutex_);
+      const auto it = compiled_.find({arch, text});
+      if (it == compiled_.end()) continue;
+      const jit::Compiled& result = it->second;
+      trace.events.push_back(
+          trace::harness_event("compile", {{"kernel", key->kernel},
+                                           {"key", text},
+                                           {"arch", arch},
+                                           {"source", std::string(to_string(result.source))},
+                                           {"ms", result.ms},
+                                           {"status", result.ok ? "ok" : "failed"},
+                                           {"log", result.log},
+                                           {"backend", result.backend},
+                                           {"phase", "warmup"}}));
+    }
+  }
+}
+
+std::vector<std::string> KeyJudge::not_observed() const {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string> missing;
+  for (const auto& [arch, text] : wanted_) {
+    if (compiled_.count({arch, text}) == 0) missing.insert(arch);
+  }
+  if (missing.empty()) return {};
+  std::string why = "the gate was ended before it";
+  if (backend_ == jit::Backend::kHost) {
+    why = "the host half was asked for";
+  } else if (!jit::nvrtc().available) {
+    why = jit::nvrtc().why_not.empty() ? "NVRTC is not on this machine" : jit::nvrtc().why_not;
+  }
+  return {fmt::format("keys-valid: no compilation for {}: {}; keys are judged by the host half",
+                      joined(missing), why)};
+}
+
+}  // namespace warmgate::run

@@ -1,0 +1,87 @@
+#include "harness/run/prepare.h"
+
+#include <cstdlib>
+#include <system_error>
+
+namespace warmgate::run {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The names that a person wrote may hold anything; a folder's may not.
+std::string label_of(const std::string& name) {
+  std::string out;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    out += plain ? c : '-';
+    if (out.size() == 40) break;
+  }
+  return out;
+}
+
+void set_deadlines(const scenario::Target& target, const PrepareOptions& options,
+                   target::Deadlines& deadlines) {
+  deadlines.scale = options.deadline_scale;
+  // Who allows ten minutes for a run means its phases too, unless the scenario knows better.
+  if (options.timeout_s) deadlines.default_phase_s = *options.timeout_s;
+  for (const auto& [phase, seconds] : target.deadline_s) {
+    if (phase.empty()) {
+      deadlines.default_phase_s = seconds;
+    } else {
+      deadlines.phase_s[phase] = seconds;
+    }
+  }
+  if (target.silence_s) deadlines.silence_s = *target.silence_s;
+  deadlines.total_s = options.timeout_s;
+}
+
+}  // namespace
+
+Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& variant,
+                 const PrepareOptions& options) {
+  Prepared prepared{RunDir(label_of(scenario.name + "-" + variant.name)), {}, {}};
+  target::TargetSpec& spec = prepared.spec;
+  spec.name = scenario.name + " variant " + variant.name;
+  spec.phases = variant.target.phases;
+  spec.memory_bytes = variant.target.memory_bytes;
+  spec.run_dir = prepared.dir.path();
+  spec.secrets = options.secrets;
+  set_deadlines(variant.target, options, spec.deadlines);
+  switch (variant.target.kind) {
+    case scenario::Target::Kind::kNative:
+      prepare_native(variant, options, prepared);
+      break;
+    case scenario::Target::Kind::kCommand:
+      prepare_command(scenario, variant, prepared);
+      break;
+  }
+  return prepared;
+}
+
+fs::path find_engine(const fs::path& wish) {
+  if (!wish.empty()) return fs::absolute(wish);
+  std::error_code ignored;
+  const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path beside = self.parent_path() / "warmgate-engine";
+  if (!self.empty() && fs::exists(beside, ignored)) return beside;
+  if (const char* bin = std::getenv("WARMGATE_BIN_DIR")) {
+    const fs::path built = fs::path(bin) / "warmgate-engine";
+    if (fs::exists(built, ignored)) return fs::absolute(built);
+  }
+  return {};
+}
+
+std::string_view to_string(jit::Backend backend) {
+  switch (backend) {
+    case jit::Backend::kAuto:
+      return "auto";
+    case jit::Backend::kNvrtc:
+      return "nvrtc";
+    case jit::Backend::kHost:
+      return "host";
+  }
+  return "auto";
+}
+
+}  // namespace warmgate::run

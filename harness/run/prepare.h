@@ -1,0 +1,50 @@
+// From a variant to processes that can be started: one file per kind of target.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/run/run_dir.h"
+#include "harness/scenario/scenario.h"
+#include "harness/target/target.h"
+#include "kernels/jit/jit.h"
+
+namespace warmgate::run {
+
+struct PrepareOptions {
+  std::filesystem::path engine;     // native: the engine's program
+  std::filesystem::path cache_dir;  // native: its kernel cache; "" = none
+  jit::Backend jit = jit::Backend::kAuto;
+  double deadline_scale = 1;        // jobs/cores, times 2 where a hang is being confirmed
+  std::optional<double> timeout_s;  // over all phases; replaces the default deadline
+  std::vector<std::string> secrets;
+};
+
+/// What must outlive the run: the folder and the descriptors that its workers inherit.
+struct Prepared {
+  RunDir dir;
+  UniqueFd collectives;
+  target::TargetSpec spec;
+};
+
+/// Throws std::runtime_error or std::system_error where this machine cannot start it.
+Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& variant,
+                 const PrepareOptions& options);
+
+/// One `warmgate-engine` worker per rank, its configuration in rankR.json.
+void prepare_native(const scenario::Variant& variant, const PrepareOptions& options,
+                    Prepared& prepared);
+/// One worker: the program as the scenario writes it.
+void prepare_command(const scenario::Scenario& scenario, const scenario::Variant& variant,
+                     Prepared& prepared);
+
+/// `wish` if given; else warmgate-engine beside this program, else in $WARMGATE_BIN_DIR, else "".
+std::filesystem::path find_engine(const std::filesystem::path& wish);
+std::string_view to_string(jit::Backend backend);
+
+/// Bytes of the shared memory that the engine's ranks exchange their collectives through.
+std::int64_t collectives_bytes(int world);
+
+}  // namespace warmgate::run

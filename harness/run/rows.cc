@@ -1,0 +1,77 @@
+#include "harness/run/rows.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <system_error>
+
+#include "harness/trace/wire.h"
+
+namespace warmgate::run {
+
+using nlohmann::ordered_json;
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return std::string(text, size);
+}
+
+namespace {
+
+ordered_json start_row(std::string_view state) {
+  return {{"schema", kRowsSchema}, {"state", state}, {"at", utc_now()}, {"t", trace::now_ns()}};
+}
+
+}  // namespace
+
+RowWriter::RowWriter(const std::filesystem::path& path) {
+  if (path.empty()) return;
+  std::error_code ignored;  // open() says it better
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
+  // O_APPEND: rows of several threads never tear, and a file that is rotated away stays legal.
+  fd_ = UniqueFd(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644));
+  if (!fd_.valid()) {
+    throw std::system_error(errno, std::generic_category(), "cannot write " + path.string());
+  }
+}
+
+void RowWriter::gate(std::string_view state, ordered_json fields) {
+  if (!is_open()) return;
+  ordered_json row = start_row(state);
+  row.update(fields);
+  write(row);
+}
+
+void RowWriter::run(std::string_view state, const RowKey& key, ordered_json fields) {
+  if (!is_open()) return;
+  ordered_json row = start_row(state);
+  row["scenario"] = key.scenario;
+  row["path"] = key.scenario_path;
+  row["variant"] = key.variant;
+  row["repeat"] = key.repeat;
+  row.update(fields);
+  write(row);
+}
+
+void RowWriter::write(const ordered_json& row) {
+  // What a worker said may hold any bytes; a row must be legal JSON all the same.
+  std::string line = row.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  line += '\n';
+  const std::lock_guard lock(mutex_);
+  std::size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t n = ::write(fd_.get(), line.data() + done, line.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;  // a full disk must not end the gate; the report at the end still says all
+    done += static_cast<std::size_t>(n);
+  }
+}
+
+}  // namespace warmgate::run

@@ -1,0 +1,44 @@
+// The rows of a gate: one JSON line at each transition of a run, written at once, so that a
+// warmgate that is killed leaves a complete report of what was seen.
+#pragma once
+
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "harness/run/run_dir.h"
+
+namespace warmgate::run {
+
+inline constexpr std::string_view kRowsSchema = "rows/1.0";
+
+/// Which run a row speaks of.
+struct RowKey {
+  std::string scenario, scenario_path, variant;
+  int repeat = 0;
+};
+
+/// Fields of every row: schema, state (gate planned started phase ended judged done), at (UTC),
+/// t (ns, monotonic); of rows about a run also scenario, path, variant, repeat.
+/// Thread-safe; one write(2) a row. Without a path it writes nothing.
+class RowWriter {
+ public:
+  RowWriter() = default;
+  /// Replaces the file; makes its folder. Throws std::system_error naming the path.
+  explicit RowWriter(const std::filesystem::path& path);
+  bool is_open() const { return fd_.valid(); }
+  void gate(std::string_view state, nlohmann::ordered_json fields = {});
+  void run(std::string_view state, const RowKey& key, nlohmann::ordered_json fields = {});
+
+ private:
+  void write(const nlohmann::ordered_json& row);
+  UniqueFd fd_;
+  std::mutex mutex_;
+};
+
+/// Now as YYYY-MM-DDTHH:MM:SSZ.
+std::string utc_now();
+
+}  // namespace warmgate::run

@@ -1,0 +1,52 @@
+#include "harness/run/run_dir.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace warmgate::run {
+
+namespace fs = std::filesystem;
+
+fs::path temp_root() {
+  const char* dir = std::getenv("TMPDIR");
+  return dir != nullptr && *dir != '\0' ? fs::path(dir) : fs::path("/tmp");
+}
+
+RunDir::RunDir(const std::string& label, bool keep) : keep_(keep) {
+  const char* wish = std::getenv("WARMGATE_KEEP_RUNS");
+  if (wish != nullptr && std::strcmp(wish, "1") == 0) keep_ = true;
+  std::string pattern = (temp_root() / ("warmgate-" + label + "-XXXXXX")).string();
+  if (::mkdtemp(pattern.data()) == nullptr) {
+    throw std::system_error(errno, std::generic_category(),
+                            "cannot make a folder for a run under " + temp_root().string());
+  }
+  path_ = pattern;
+}
+
+RunDir::RunDir(RunDir&& other) noexcept
+    : path_(std::exchange(other.path_, {})), keep_(other.keep_) {}
+
+RunDir::~RunDir() {
+  if (path_.empty() || keep_) return;
+  std::error_code ignored;  // a folder that cannot be removed is no reason to lose a verdict
+  fs::remove_all(path_, ignored);
+}
+
+UniqueFd::~UniqueFd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+UniqueFd::UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+}  // namespace warmgate::run

@@ -1,0 +1,43 @@
+// A folder that belongs to one run alone, and descriptors that close themselves.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace warmgate::run {
+
+/// `warmgate-<label>-XXXXXX` under $TMPDIR, else /tmp; mode 0700; removed with everything in it
+/// when this object ends, unless `keep` (or WARMGATE_KEEP_RUNS=1 in the environment) says
+/// otherwise. Throws std::system_error naming the folder that could not be made.
+class RunDir {
+ public:
+  explicit RunDir(const std::string& label, bool keep = false);
+  ~RunDir();
+  RunDir(RunDir&& other) noexcept;
+  RunDir& operator=(RunDir&&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+  bool kept() const { return keep_; }
+
+ private:
+  std::filesystem::path path_;
+  bool keep_ = false;
+};
+
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  ~UniqueFd();
+  UniqueFd(UniqueFd&& other) noexcept;
+  UniqueFd& operator=(UniqueFd&& other) noexcept;
+  int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+/// Where temporary folders go: $TMPDIR if it is set and not empty, else /tmp.
+std::filesystem::path temp_root();
+
+}  // namespace warmgate::run
