@@ -1,0 +1,59 @@
+#include "harness/contract/key_use.h"
+
+#include "harness/contract/fold.h"
+
+namespace warmgate::contract {
+namespace {
+
+void prove(std::vector<std::size_t>& events, std::size_t i) {
+  if (events.size() < kMaxProof) events.push_back(i);
+}
+
+}  // namespace
+
+bool is_warmed_compile(const View& view, std::size_t i) {
+  const trace::Event& e = view.event(i);
+  return e.ev == "compile" && e.src != "harness" && View::is_warmup(view.phase(i)) &&
+         !text(e, "key").empty();
+}
+
+KeyUse key_use(const View& view) {
+  KeyUse use;
+  std::set<int> ready;
+  for (std::size_t i = 0; i < view.size(); ++i) {
+    const trace::Event& e = view.event(i);
+    if (e.ev == "ready") ready.insert(rank_of(e));
+    if (e.ev == "launch" && view.phase(i) == "serve") {
+      const std::string key(text(e, "key"));
+      if (key.empty()) continue;
+      KeyUse::Launched& launched = use.launched[key];
+      launched.kernel = text(e, "kernel");
+      if (launched.layer_kind.empty()) launched.layer_kind = text(e, "layer_kind");
+      if (launched.role.empty()) launched.role = text(e, "role");
+      launched.ranks.insert(rank_of(e));
+      if (const auto name = text(e, "class"); !name.empty()) launched.classes.emplace(name);
+      prove(launched.events, i);
+    }
+    if (e.ev != "compile" || e.src == "harness") continue;
+    const std::string key(text(e, "key"));
+    if (is_warmed_compile(view, i)) {
+      KeyUse::Warmed& warmed = use.warmed[key];
+      warmed.kernel = text(e, "kernel");
+      warmed.ranks.insert(rank_of(e));
+      if (text(e, "status") == "ok") warmed.ok_ranks.insert(rank_of(e));
+      prove(warmed.events, i);
+    }
+    const bool serving =
+        view.is_serving(view.phase(i)) || (view.phase(i).empty() && ready.count(rank_of(e)) != 0);
+    if (serving && text(e, "source") == "compiler") {
+      KeyUse::Late& late = use.late[key.empty() ? std::string(text(e, "kernel")) : key];
+      late.kernel = text(e, "kernel");
+      late.phase = view.phase(i);
+      late.ranks.insert(rank_of(e));
+      prove(late.events, i);
+    }
+  }
+  return use;
+}
+
+}  // namespace warmgate::contract

@@ -1,0 +1,44 @@
+// Which compile keys were made ready before serving, which were launched, and which were compiled
+// late: read by three contracts, by figures and by the accepted sets.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/contract/view.h"
+
+namespace warmgate::contract {
+
+struct KeyUse {
+  struct Warmed {
+    std::string kernel;
+    std::set<int> ranks;     // where it was asked for
+    std::set<int> ok_ranks;  // where some compile of it ended with status ok
+    std::vector<std::size_t> events;
+  };
+  struct Launched {
+    std::string kernel, layer_kind, role;
+    std::set<int> ranks;
+    std::set<std::string> classes;  // request classes, where the engine names them
+    std::vector<std::size_t> events;
+  };
+  struct Late {
+    std::string kernel, phase;
+    std::set<int> ranks;
+    std::vector<std::size_t> events;
+  };
+  /// By key text. warmed: compile events of the engine in warmup or capture.
+  std::map<std::string, Warmed> warmed;
+  /// Launches in serve of kernels that have a run-time key.
+  std::map<std::string, Launched> launched;
+  /// `compile` with source `compiler` once serving may have begun; disk and memory are not late.
+  std::map<std::string, Late> late;
+};
+
+KeyUse key_use(const View& view);
+/// The engine's compile events that count as warmed, i.e. not the harness's own.
+bool is_warmed_compile(const View& view, std::size_t i);
+
+}  // namespace warmgate::contract

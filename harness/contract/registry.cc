@@ -1,0 +1,80 @@
+#include <exception>
+
+#include "harness/contract/builtin.h"
+
+namespace warmgate::contract {
+
+std::string_view to_string(State state) {
+  switch (state) {
+    case State::kKept:
+      return "kept";
+    case State::kBroken:
+      return "broken";
+    case State::kNotObserved:
+      return "not_observed";
+    case State::kNotApplicable:
+      return "not_applicable";
+  }
+  return "not_observed";
+}
+
+const std::vector<const Contract*>& builtin_contracts() {
+  static const std::vector<const Contract*> all = {
+      &protocol_contract(),           &starts_contract(),
+      &owned_resources_contract(),    &keys_valid_contract(),
+      &keys_reachable_contract(),     &keys_covered_contract(),
+      &workspace_fits_contract(),     &warmup_complete_contract(),
+      &ready_honest_contract(),       &ranks_agree_contract(),
+      &nothing_left_behind_contract()};
+  return all;
+}
+
+const Contract* find_contract(std::string_view name) {
+  for (const Contract* contract : builtin_contracts())
+    if (contract->name() == name) return contract;
+  return nullptr;
+}
+
+Result conclude(std::string_view name, std::vector<Finding> findings, State otherwise,
+                std::string why) {
+  Result result;
+  result.contract = name;
+  result.state = findings.empty() ? otherwise : State::kBroken;
+  result.findings = std::move(findings);
+  result.why = std::move(why);
+  return result;
+}
+
+Result not_observed(std::string_view name, std::vector<std::string> missing, std::string why) {
+  Result result;
+  result.contract = name;
+  result.state = State::kNotObserved;
+  result.missing = std::move(missing);
+  result.why = std::move(why);
+  return result;
+}
+
+Result not_applicable(std::string_view name, std::string why) {
+  Result result;
+  result.contract = name;
+  result.state = State::kNotApplicable;
+  result.why = std::move(why);
+  return result;
+}
+
+Result judge(const Contract& contract, const Context& context) {
+  const std::string name(contract.name());
+  try {
+    const auto emits = context.trace.emits();
+    std::vector<std::string> missing;
+    for (const std::string& kind : contract.needs())
+      if (emits.count(kind) == 0) missing.push_back(kind);
+    if (!missing.empty())
+      return not_observed(name, std::move(missing), "no source would have sent these events");
+    return contract.judge(context);
+  } catch (const std::exception& error) {
+    return not_observed(name, {}, std::string("the judgement itself failed: ") + error.what());
+  }
+}
+
+}  // namespace warmgate::contract
