@@ -1,13 +1,16 @@
 // What the engine tells about itself. Everything goes through here, so that repeated events are
-// folded: one line the first time a distinct thing happens in a phase, one with the count at its end.
+// folded: one line the first time a distinct thing happens in a phase, one with the count at its
+// end.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "harness/trace/wire.h"
@@ -17,8 +20,8 @@ namespace warmgate::engine {
 /// Which layer speaks. id -1: the engine as a whole.
 struct LayerRef {
   int id = -1;
-  std::string_view kind;   // swaonly c4a c128a
-  std::string_view role;   // target draft
+  std::string_view kind;  // swaonly c4a c128a
+  std::string_view role;  // target draft
 };
 
 /// Thrown by require(): the resource is really missing. Carries what the `fault` event needs.
@@ -39,10 +42,14 @@ class Recorder {
   /// Sends the counts of the phase's launches and collectives, then phase_end with `extra` fields
   /// (a Line built with any `ev`; only its fields are used) and status ok or failed.
   void phase_end(std::string_view status, const trace::Line* extra = nullptr);
+  /// "" before the first phase and between two.
   const std::string& phase() const { return phase_; }
 
   /// One launch of `kernel`; `key` is "" for kernels without run-time key. `signature` says dtype,
-  /// rank, alignment and integer class of the arguments. 40 ns when seen before in this phase.
+  /// rank, alignment and integer class of the arguments. 40 ns when seen before in this phase: the
+  /// texts are found by their addresses and then compared, so callers that keep them pay no hash.
+  /// Events: at the first launch with count 1 and that launch's rows; at the end of the phase, if
+  /// there were more, again with final true, the count, and the rows of all of them together.
   void launch(std::string_view kernel, std::string_view key, std::string_view signature,
               const LayerRef& layer, std::int64_t rows);
   /// Called for each collective after it was entered; run-length coded.
@@ -54,18 +61,42 @@ class Recorder {
   void counter(std::string_view name, double value);
   void stage(std::string_view stage, std::string_view status);
   void skip(std::string_view step, std::string_view reason, bool declared);
+  /// Still alive: sends `heartbeat` if nothing was sent for a second.
+  void heartbeat();
 
  private:
-  struct LaunchCount {
-    std::string line_prefix;
+  struct Launch {
+    std::string kernel, key, signature, kind, role;
+    int layer = -1;
     std::int64_t count = 0, rows = 0;
   };
+  /// A launch as one caller names it. Trusted only after its texts were compared: addresses may be
+  /// those of temporaries.
+  struct Alias {
+    const char *kernel = nullptr, *key = nullptr, *signature = nullptr, *kind = nullptr,
+               *role = nullptr;
+    Launch* launch = nullptr;
+  };
+  Launch* find_or_add(std::string_view kernel, std::string_view key, std::string_view signature,
+                      const LayerRef& layer, std::int64_t rows);
+  void remember(const Alias& alias);
+  static std::size_t hash(const Alias& alias);
+  void tell(const Launch& launch, bool final) const;
+  void flush_launches();
   void flush_collectives();
+
   trace::EventWriter& writer_;
   std::string phase_;
-  std::unordered_map<std::string, LaunchCount> launches_;
-  std::unordered_map<std::string, std::int64_t> once_;
-  struct { std::string communicator, kind; std::int64_t bytes = 0, seq = 0, count = 0; } run_;
+  mutable std::int64_t last_sent_ns_ = 0;
+  std::deque<Launch> launches_;                        // of this phase; addresses stay
+  std::unordered_map<std::string, Launch*> by_texts_;  // their five texts, joined
+  std::vector<Alias> aliases_;                         // open addressing, a power of two
+  std::size_t alias_count_ = 0;
+  std::unordered_set<std::string> once_;
+  struct {
+    std::string communicator, kind;
+    std::int64_t bytes = 0, seq = 0, count = 0;
+  } run_;
 };
 
 }  // namespace warmgate::engine
