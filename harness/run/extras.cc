@@ -7,9 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "harness/scenario/contract_names.h"
+#include "harness/contract/external.h"
 #include "harness/scenario/problems.h"
-#include "harness/scenario/scalars.h"
 #include "harness/scenario/yaml_node.h"
 
 namespace warmgate::run {
@@ -129,21 +128,6 @@ class MapReader {
     }
     return value->text;
   }
-  std::vector<std::string> texts(std::string_view key, bool required = false) {
-    const auto value = node_.find(key);
-    std::vector<std::string> out;
-    if (!value) {
-      if (required) problems_.add(node_, fmt::format("the key '{}' is missing", key));
-      return out;
-    }
-    if (!value->is_list()) problems_.add(*value, "must be a list of words");
-    for (const auto& item : value->items) {
-      if (!item->is_scalar()) problems_.add(*item, "must be text");
-      out.push_back(item->text);
-    }
-    if (required && value->is_list() && out.empty()) problems_.add(*value, "must not be empty");
-    return out;
-  }
   const Node& at(std::string_view key) const {
     const auto value = node_.find(key);
     return value ? *value : node_;
@@ -195,39 +179,6 @@ void read_metric(const Node& node, Problems& problems, std::vector<Metric>& out)
   out.push_back(std::move(metric));
 }
 
-void read_contract(const Node& node, const fs::path& folder, Problems& problems,
-                   std::vector<contract::ExternalContract>& out) {
-  MapReader read(node, {"name", "argv", "needs", "deadline"}, problems);
-  contract::ExternalContract contract;
-  contract.name = read.text("name", true);
-  contract.argv = read.texts("argv", true);
-  contract.needs = read.texts("needs");
-  if (scenario::find_contract_name(contract.name) != nullptr) {
-    problems.add(read.at("name"), "is the name of a built-in contract; give it one of its own");
-  }
-  for (const std::string& kind : contract.needs) {
-    if (trace::find_kind(kind) == nullptr) {
-      problems.add(read.at("needs"), fmt::format("'{}' is no kind of event", kind));
-    }
-  }
-  if (const std::string deadline = read.text("deadline"); !deadline.empty()) {
-    const auto seconds = scenario::read_quantity(deadline, "s");
-    if (!seconds || *seconds.value <= 0 || *seconds.value > 3600) {
-      problems.add(read.at("deadline"), "must be a time such as 5 s, at most an hour");
-    } else {
-      contract.deadline =
-          std::chrono::milliseconds(static_cast<std::int64_t>(*seconds.value * 1e3));
-    }
-  }
-  if (!contract.argv.empty()) {
-    const fs::path program = contract.argv[0];
-    if (program.has_parent_path() && program.is_relative()) {
-      contract.argv[0] = (folder / program).lexically_normal().string();
-    }
-  }
-  out.push_back(std::move(contract));
-}
-
 // The list under `key`, or the document itself as the only element.
 template <typename F>
 void each_entry(const Node& root, std::string_view key, Problems& problems, F&& f) {
@@ -265,14 +216,12 @@ Extras load_extras(const std::vector<fs::path>& metrics, const std::vector<fs::p
     each_entry(*root, "metrics", problems,
                [&](const Node& node) { read_metric(node, problems, extras.metrics); });
   }
-  for (const fs::path& file : contracts) {
-    const auto root = scenario::read_yaml(file, file.string(), problems);
-    if (!root) continue;
-    const fs::path folder = fs::absolute(file).parent_path();
-    each_entry(*root, "contracts", problems,
-               [&](const Node& node) { read_contract(node, folder, problems, extras.contracts); });
-  }
   problems.throw_if_any();
+  for (const fs::path& file : contracts) {
+    for (auto& contract : contract::load_external_contracts(file)) {
+      extras.contracts.push_back(std::move(contract));
+    }
+  }
   refuse_twins(extras.metrics, "metrics");
   refuse_twins(extras.contracts, "contracts");
   return extras;

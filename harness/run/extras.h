@@ -39,8 +39,7 @@ struct Extras {
 };
 
 /// Reads metric files (`metrics: [{name, unit, direction, log | event + pointer | prometheus}]`)
-/// and contract files (`contracts: [{name, argv, needs, deadline}]`, or one such map). argv[0] with
-/// a slash is taken from the file's folder. Throws ScenarioError with everything that is wrong.
+/// and contract files (contract/external.h). Throws ScenarioError with what is wrong.
 Extras load_extras(const std::vector<std::filesystem::path>& metrics,
                    const std::vector<std::filesystem::path>& contracts);
 

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <thread>
 
+#include "harness/contract/key_use.h"
+
 namespace warmgate::run {
 
 namespace {
@@ -34,11 +36,6 @@ std::vector<std::string> left_to_us(const scenario::Resolved& resolved) {
   return out;
 }
 
-std::string warmed_key(const trace::Event& event) {
-  if (event.ev != "compile" || event.src == "harness" || event.str("phase") != "warmup") return {};
-  return event.str("key");
-}
-
 std::string joined(const std::set<std::string>& words) {
   std::string out;
   for (const std::string& word : words) out += (out.empty() ? "" : ", ") + word;
@@ -48,10 +45,12 @@ std::string joined(const std::set<std::string>& words) {
 }  // namespace
 
 std::vector<std::string> warmed_keys(const trace::Trace& trace) {
+  const contract::View view(trace);
   std::vector<std::string> out;
   std::set<std::string> seen;
-  for (const trace::Event& event : trace.events) {
-    std::string key = warmed_key(event);
+  for (std::size_t i = 0; i < view.size(); ++i) {
+    if (view.event(i).ev != "compile" || !contract::is_warmed_compile(view, i)) continue;
+    std::string key = view.event(i).str("key");
     if (!key.empty() && seen.insert(key).second) out.push_back(std::move(key));
   }
   return out;

@@ -72,6 +72,11 @@ fs::path find_engine(const fs::path& wish) {
   return {};
 }
 
+// One page for all ranks and one for each: harness/engine/parallel/shared_memory.h, which this
+// folder may not include. The engine refuses memory of another size, so a difference cannot go
+// unseen.
+std::int64_t collectives_bytes(int world) { return std::int64_t{4096} * (1 + world); }
+
 std::string_view to_string(jit::Backend backend) {
   switch (backend) {
     case jit::Backend::kAuto:
