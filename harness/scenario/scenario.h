@@ -122,7 +122,7 @@ struct Scenario {
 struct LoadOptions {
   std::string device;                 // "" = as the file says
   std::vector<std::string> overlays;  // KEY.PATH=VALUE from --set, applied last
-  std::filesystem::path fixtures;     // "" = found from the scenario's tree or the build's source
+  std::filesystem::path fixtures;     // "" = $WARMGATE_FIXTURES, the source tree's, or share/'s
   /// Metrics and contracts from outside the tree, so that expect, gate and allow may name them.
   std::map<std::string, std::string> extra_figures;  // name → unit
   std::vector<std::string> extra_contracts;
@@ -137,5 +137,10 @@ std::vector<std::filesystem::path> find_scenarios(const std::vector<std::string>
 
 /// JSON Schema (draft 2020-12) of the language, from the same table that drives the reader.
 nlohmann::json schema();
+
+/// What `warmgate resolve` prints of a variant: `schema: resolve/1.0`, the target, the behaviours,
+/// the expectation, the identity, and `values`: every value of every rank as {key, value, origin},
+/// where the origin is "file:line (layer)" or "default".
+nlohmann::json resolve_json(const Variant& variant);
 
 }  // namespace warmgate::scenario
