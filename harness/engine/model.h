@@ -7,26 +7,27 @@
 #include <vector>
 
 #include "harness/engine/context.h"
+#include "harness/engine/ops/cost.h"
 
 namespace warmgate::engine {
 
 /// One request's part of a step. Batches are ordered decode-first by the caller.
 struct BatchRequest {
-  std::int64_t request = 0;       // row of the block tables, 0..max_num_seqs-1
-  std::int64_t computed = 0;      // tokens whose KV is already stored (prefix length)
-  std::int64_t query = 0;         // tokens of this step; positions computed .. computed+query-1
+  std::int64_t request = 0;   // row of the block tables, 0..max_num_seqs-1
+  std::int64_t computed = 0;  // tokens whose KV is already stored (prefix length)
+  std::int64_t query = 0;     // tokens of this step; positions computed .. computed+query-1
 };
 struct Batch {
   std::vector<BatchRequest> requests;
-  bool dummy = false;             // slots -1, block tables zero
+  bool dummy = false;  // slots -1, block tables zero
   std::int64_t tokens() const;
 };
 
 /// One KV cache group of the packed slab.
 struct KvGroup {
-  std::string name;               // "full_mla", "c4_state", "c128_state", "swa_a", "swa_b"
+  std::string name;  // "full_mla", "c4_state", "c128_state", "swa_a", "swa_b"
   std::vector<std::string> layers;
-  std::int64_t bytes = 0;         // one block: sum of padded pages
+  std::int64_t bytes = 0;  // one block: sum of padded pages
   std::int64_t block_tokens = 0;
   std::int64_t blocks_per_request = 0;  // one request of max_model_len
 };
@@ -37,7 +38,7 @@ struct KvPlan {
   std::int64_t blocks_per_request = 0;
   std::int64_t pool_bytes = 0;
   double concurrency = 0;
-  std::int64_t tokens = 0;        // int(concurrency * max_model_len)
+  std::int64_t tokens = 0;  // int(concurrency * max_model_len)
 };
 
 class EngineModel {
@@ -45,11 +46,12 @@ class EngineModel {
   explicit EngineModel(Context& context);
   ~EngineModel();
 
-  void load_target();             // weights, topk_indices_buffer, scratch, RoPE tables
-  void load_draft();              // nothing without a drafter
-  void announce_layers();         // `layer` events
+  void load_target();      // weights, topk_indices_buffer, scratch, RoPE tables
+  void load_draft();       // nothing without a drafter
+  void announce_layers();  // `layer` events
 
-  /// The metadata-less forward of profiling: tokens rows over `requests` requests, then the draft's.
+  /// The metadata-less forward of profiling: tokens rows over `requests` requests, then the
+  /// draft's.
   void profile_forward(std::int64_t tokens, std::int64_t requests);
 
   /// Groups, strides, blocks for `pool_bytes`; throws std::runtime_error if one request of
@@ -70,8 +72,18 @@ class EngineModel {
   /// Sampled id of a request at a position: a seeded hash (contents are synthetic on meta).
   std::int64_t sample(std::int64_t request, std::int64_t position) const;
 
-  /// Query length up to which the attention counts a request as decode: 1, 1+N (mtp), 1+2N (dspark).
+  /// Query length up to which the attention counts a request as decode: 1, 1+N (mtp), 1+2N
+  /// (dspark).
   std::int64_t decode_threshold() const;
+
+  /// Dummy steps that together reach every host-side branch of the forward that real steps of this
+  /// configuration can reach: decode of few and of many rows, prefill of each kind at short and at
+  /// long context, chunks of several requests, windows of 128 that end or do not, scoring or the
+  /// short-context shortcut. Needs no blocks.
+  std::vector<Batch> covering_batches() const;
+
+  /// Bytes, FLOPs and launches of all ops so far.
+  const Cost& cost() const;
 
  private:
   struct Impl;

@@ -41,6 +41,7 @@ class BlockTables {
   std::span<const std::int32_t> row(std::size_t group, std::int64_t request) const;
   std::span<std::int32_t> mutable_row(std::size_t group, std::int64_t request);
   std::int64_t block_tokens(std::size_t group) const { return groups_[group].block_tokens; }
+  std::int64_t window(std::size_t group) const { return groups_[group].window; }
   std::int64_t columns(std::size_t group) const { return groups_[group].columns; }
   std::size_t groups() const { return groups_.size(); }
   std::int64_t free_blocks() const { return pool_.free(); }

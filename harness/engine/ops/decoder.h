@@ -85,6 +85,24 @@ inline Cost account(const Moe& p) {
       2 * (pairs + p.shared * p.x.rows()) * per_expert, 5};
 }
 
+/// What a drafter taps: the mean over a layer's residual copies [T,hc,H] → out [T,H].
+struct MeanOfCopies {
+  static constexpr std::string_view kernel = "stand_in.aux_hidden";
+  Tensor residual, out;
+  std::int64_t rows() const { return residual.rows(); }
+  template <class V>
+  void arguments(V& v) const {
+    v(residual), v(out);
+  }
+};
+inline Reason can_run(const MeanOfCopies& p) {
+  return first(same("hidden size", p.residual.last(), p.out.last()),
+               holds_rows("tap", p.out, p.residual.rows()));
+}
+inline Cost account(const MeanOfCopies& p) {
+  return {p.residual.payload_bytes() + p.out.payload_bytes(), p.residual.elements(), 1};
+}
+
 /// Picks the rows whose logits are wanted: hidden [T,H] → out [n,H].
 struct SelectRows {
   static constexpr std::string_view kernel = "select_logit_rows";

@@ -13,4 +13,15 @@ std::string_view decode_topk_kernel(std::string_view arch, std::int64_t topk, st
   return known_k ? "persistent_topk" : "top_k_per_row_decode";
 }
 
+std::int64_t sm_count(std::string_view arch) {
+  if (arch.starts_with("sm_80")) return 108;
+  if (arch.starts_with("sm_10")) return 148;
+  if (arch.starts_with("sm_12")) return 188;
+  return 132;
+}
+
+bool flattens_queries(std::string_view arch, std::int64_t next_n) {
+  return !arch.starts_with("sm_10") && next_n != 1 && next_n != 2;
+}
+
 }  // namespace warmgate::engine::ops

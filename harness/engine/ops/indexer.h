@@ -131,5 +131,11 @@ inline Cost account(const FillShortContext& p) {
 /// kernel takes the same three K is inferred.
 std::string_view decode_topk_kernel(std::string_view arch, std::int64_t topk, std::int64_t rows,
                                     std::int64_t stride);
+/// Multiprocessors that the paged scoring schedule is made for: A100 108, H100 132, B200 148,
+/// RTX PRO 6000 188; 132 for an architecture that is not known.
+std::int64_t sm_count(std::string_view arch);
+/// The SM100 family scores any number of queries a request; others take 1 or 2, so that longer ones
+/// become separate rows ("flattening").
+bool flattens_queries(std::string_view arch, std::int64_t next_n);
 
 }  // namespace warmgate::engine::ops

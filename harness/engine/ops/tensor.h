@@ -41,7 +41,7 @@ constexpr std::int64_t round_up(std::int64_t value, std::int64_t unit) {
   return ceil_div(value, unit) * unit;
 }
 /// 1 for values up to 1.
-constexpr std::int64_t next_pow2(std::int64_t value) {
+constexpr std::int64_t pow2_at_least(std::int64_t value) {
   std::int64_t power = 1;
   while (power < value) power *= 2;
   return power;

@@ -1,0 +1,29 @@
+#include "harness/engine/ops/compressor.h"
+#include "harness/engine/layers/attention.h"
+
+namespace warmgate::engine {
+
+void run_compressor(const AttentionCall& call, const Projected& in) {
+  LayerState& layer = call.layer;
+  if (call.step == nullptr) return;  // no cache is touched without metadata
+  const StepMetadata& step = *call.step;
+  Context& context = call.context();
+  require(context, layer, Resource::kCompressor);
+  require(context, layer, Resource::kStateCache);
+  execute(call.exec, layer.ref,
+          ops::SavePartialStates{in.kv_score, layer.w(WeightId::kCompressorApe), layer.state.view,
+                                 step.cache->slots(layer.state.group), call.positions});
+  const bool c4 = layer.kind == Kind::kC4a;
+  const std::int64_t entries = c4 ? step.host->windows4 : step.host->windows128;
+  // A host-side branch: no token of this step ends a window of 128, so there is no entry to make.
+  if (!c4 && entries == 0) return;
+  require(context, layer, Resource::kCompressedCache);
+  execute(
+      call.exec, layer.ref,
+      ops::CompressWindow{c4 ? "compress_c4_insert" : "compress_c128_insert", call.tokens, entries,
+                          layer.ratio, c4 ? 1 : 0, call.dims.head_dim, layer.state.view,
+                          step.cache->table(layer.state.group), layer.w(WeightId::kCompressorNorm),
+                          layer.cos_sin, layer.compressed.view, step.sparse(layer.kind)->slots});
+}
+
+}  // namespace warmgate::engine

@@ -1,0 +1,78 @@
+#include "harness/engine/layers/metadata.h"
+#include "harness/engine/ops/metadata.h"
+
+namespace warmgate::engine {
+
+Tensor Buffers::make(std::string_view owner, DType dtype, Shape shape) {
+  Tensor t = make_tensor(dtype, shape);
+  t.address = memory_->alloc(pool_, t.bytes, owner, Lifetime::kPersistent).address;
+  return t;
+}
+
+InputBuffers InputBuffers::make(Buffers buffers, const Dims& d, std::string_view owner) {
+  InputBuffers out;
+  out.ids = buffers.make(owner, DType::kI64, {d.max_tokens});
+  out.positions = buffers.make(owner, DType::kI64, {d.max_tokens});
+  out.query_start = buffers.make(owner, DType::kI32, {d.max_seqs + 1});
+  out.seq_lens = buffers.make(owner, DType::kI32, {d.max_seqs});
+  return out;
+}
+
+SwaMetadata::SwaMetadata(Buffers buffers, const Dims& dims, std::size_t group, Role role)
+    : buffers_(buffers), dims_(dims), group_(group), ref_{-1, "", to_string(role)} {
+  const std::int64_t b = dims.max_tokens, w = dims.window;
+  token_to_req = buffers.make("swa.token_to_req_indices", DType::kI32, {b});
+  decode_indices_ = buffers.make("swa.decode_swa_indices", DType::kI32, {b, 1, w});
+  prefill_indices = buffers.make("swa.prefill_swa_indices", DType::kI32, {b, 1, w});
+  decode_lens = buffers.make("swa.decode_swa_lens", DType::kI32, {b});
+  prefill_lens = buffers.make("swa.prefill_swa_lens", DType::kI32, {b});
+  is_valid = buffers.make("swa.is_valid_token", DType::kBool, {b});
+}
+
+void SwaMetadata::build(Executor& exec, const StepHost& host, const Split& split,
+                        const KvCache& cache, const InputBuffers& inputs, Activations& step) {
+  noncausal_last_ = false;
+  gather_lens = {};
+  execute(exec, ref_,
+          ops::FillMetadata{"compute_token_to_req_and_valid",
+                            host.tokens,
+                            cache.slots(group_),
+                            {},
+                            token_to_req,
+                            is_valid});
+  if (split.decode_tokens > 0) {
+    execute(exec, ref_,
+            ops::FillMetadata{"compute_swa_indices_and_lens", split.decode_tokens, inputs.positions,
+                              cache.table(group_), decode_indices_, decode_lens});
+  }
+  if (split.prefills > 0) {
+    execute(
+        exec, ref_,
+        ops::FillMetadata{"compute_swa_indices_and_lens", split.prefill_tokens, inputs.positions,
+                          cache.table(group_), prefill_indices, prefill_lens});
+    gather_lens = step.make(DType::kI32, {split.prefills});
+    exec.context().kernels.launch_compute_prefill({split.prefills}, ref_, split.prefills);
+  }
+}
+
+void SwaMetadata::build_noncausal(Executor& exec, const StepHost& host, const KvCache& cache,
+                                  const InputBuffers& inputs) {
+  if (!noncausal_.present()) {
+    const std::int64_t width = round_up(dims_.window + dims_.speculative, 128);
+    noncausal_ = buffers_.make("swa.decode_swa_indices_noncausal", DType::kI32,
+                               {dims_.max_tokens, 1, width});
+  }
+  noncausal_last_ = true;
+  execute(exec, ref_,
+          ops::FillMetadata{"compute_token_to_req_and_valid",
+                            host.tokens,
+                            cache.slots(group_),
+                            {},
+                            token_to_req,
+                            is_valid});
+  execute(exec, ref_,
+          ops::FillMetadata{"compute_dspark_noncausal_swa_indices", host.tokens, inputs.positions,
+                            cache.table(group_), noncausal_, decode_lens});
+}
+
+}  // namespace warmgate::engine

@@ -1,0 +1,154 @@
+// The part of the model that needs a KV cache: its making, its blocks, and steps.
+#include <algorithm>
+#include <stdexcept>
+
+#include "harness/engine/model_impl.h"
+#include "harness/engine/ops/metadata.h"
+
+namespace warmgate::engine {
+
+KvCache& EngineModel::Impl::require_cache(const char* what) {
+  if (!cache) throw std::logic_error(std::string(what) + " before init_kv");
+  return *cache;
+}
+
+void EngineModel::init_kv(const KvPlan& plan) {
+  Impl& m = *impl_;
+  m.cache = std::make_unique<KvCache>(m.context.memory, m.dims, m.modules, m.groups, plan);
+  m.bind_caches();
+  std::vector<std::size_t> windows, draft_windows;
+  std::optional<std::size_t> full;
+  for (std::size_t g = 0; g < m.groups.size(); ++g) {
+    if (m.groups[g].cls == CacheClass::kFullMla) full = g;
+    if (m.groups[g].cls != CacheClass::kSwa) continue;
+    bool target = false, draft = false;
+    for (const auto& member : m.groups[g].members) {
+      (m.modules[member.module].layer < m.dims.layers ? target : draft) = true;
+    }
+    if (target) windows.push_back(g);
+    if (draft) draft_windows.push_back(g);
+  }
+  const auto& archs = m.context.config.architectures;
+  const std::string_view arch = archs.empty() ? std::string_view() : archs.front();
+  m.target_builders = std::make_unique<MetadataBuilders>(m.context.memory, m.dims, *m.cache,
+                                                         Role::kTarget, windows, full, arch);
+  if (m.draft_loaded) {
+    m.draft_builders = std::make_unique<MetadataBuilders>(
+        m.context.memory, m.dims, *m.cache, Role::kDraft, draft_windows, std::nullopt, arch);
+  }
+}
+
+void EngineModel::Impl::bind_caches() {
+  for (std::size_t i = 0; i < modules.size(); ++i) {
+    LayerState& layer = layers[static_cast<std::size_t>(modules[i].layer)];
+    const BoundCache& bound = cache->of(i);
+    switch (modules[i].spec.kind) {
+      case CacheKind::kSwa:
+        layer.swa = bound;
+        break;
+      case CacheKind::kC4Key:
+      case CacheKind::kC128Key:
+        layer.compressed = bound;
+        break;
+      case CacheKind::kC4IndexerKey:
+        layer.indexer = bound;
+        break;
+      case CacheKind::kC4State:
+      case CacheKind::kC128State:
+        layer.state = bound;
+        break;
+      case CacheKind::kC4IndexerState:
+        layer.indexer_state = bound;
+        break;
+    }
+  }
+}
+
+bool EngineModel::grow_request(std::int64_t request, std::int64_t tokens) {
+  return impl_->require_cache("grow_request").tables().grow(request, tokens);
+}
+void EngineModel::free_window_blocks(std::int64_t request, std::int64_t computed) {
+  impl_->require_cache("free_window_blocks").tables().free_window(request, computed);
+}
+void EngineModel::release_request(std::int64_t request) {
+  impl_->require_cache("release_request").tables().release(request);
+}
+std::int64_t EngineModel::free_blocks() const {
+  return impl_->require_cache("free_blocks").tables().free_blocks();
+}
+
+namespace {
+
+// Builders clamp negative entries in place; only those that this step's tokens can reach matter.
+void clamp_reach(BlockTables& tables, std::size_t group, const BatchRequest& request) {
+  const std::span<std::int32_t> row = tables.mutable_row(group, request.request);
+  const std::int64_t first = std::max<std::int64_t>(0, request.computed - tables.window(group)) /
+                             tables.block_tokens(group);
+  if (first < static_cast<std::int64_t>(row.size())) {
+    clamp_negative(row.subspan(static_cast<std::size_t>(first)));
+  }
+}
+
+}  // namespace
+
+void EngineModel::Impl::fill_slots_of(const StepHost& step, std::size_t group) {
+  BlockTables& tables = cache->tables();
+  const std::int64_t block_tokens = tables.block_tokens(group);
+  cache->write_slots(group, step.tokens, [&](std::span<std::int64_t> slots) {
+    if (step.dummy) {
+      std::fill(slots.begin(), slots.end(), -1);
+      return;
+    }
+    for (std::size_t r = 0; r < step.batch.size(); ++r) {
+      const BatchRequest& request = step.batch[r];
+      clamp_reach(tables, group, request);
+      fill_slots(tables.row(group, request.request), block_tokens, request.computed,
+                 slots.subspan(static_cast<std::size_t>(step.query_start[r]),
+                               static_cast<std::size_t>(request.query)));
+    }
+  });
+}
+
+std::int64_t EngineModel::Impl::logit_rows(const StepHost& step) const {
+  std::int64_t rows = 0;
+  for (const BatchRequest& r : step.batch) {
+    // A request that decodes is verified at each of its tokens, one that prefills at its last.
+    rows += r.computed > 0 && r.query <= 1 + dims.speculative ? r.query : 1;
+  }
+  return rows;
+}
+
+void EngineModel::step(const Batch& batch, bool with_draft) {
+  Impl& m = *impl_;
+  m.require_cache("step");
+  if (batch.requests.empty()) return;
+  m.host.build(batch, m.dims);
+  static constexpr LayerRef kModel{-1, "", "target"};
+  const InputBuffers& inputs = m.buffers.inputs;
+  execute(m.exec, kModel,
+          ops::FillMetadata{"prepare_inputs", m.host.tokens, inputs.query_start, inputs.seq_lens,
+                            inputs.ids, inputs.positions});
+  for (std::size_t g = 0; g < m.cache->groups(); ++g) {
+    m.fill_slots_of(m.host, g);
+    execute(m.exec, kModel,
+            ops::FillMetadata{"compute_slot_mapping",
+                              m.host.tokens,
+                              inputs.positions,
+                              m.cache->table(g),
+                              m.cache->slots(g),
+                              {}});
+  }
+  Activations metadata(m.context.memory, m.step_metadata);
+  const StepMetadata& step =
+      m.target_builders->build(m.exec, m.host, *m.cache, inputs, metadata, false);
+  Activations act(m.context.memory, m.model_activations);
+  const Tensor taps = m.target_forward(&step, m.host.tokens, m.logit_rows(m.host), act);
+  if (!with_draft || !m.draft_loaded) return;
+  if (m.context.config.drafter.parallel_drafting()) {
+    m.step_block_draft(taps);
+  } else {
+    m.step_mtp_draft();
+  }
+}
+
+}  // namespace warmgate::engine
