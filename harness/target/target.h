@@ -30,7 +30,10 @@ struct Deadlines {
   double shutdown_grace_s = 5;  // SIGTERM → SIGKILL
   double settle_s = 2;          // leftovers may vanish this long (30 for GPU targets)
   double scale = 1;             // jobs/cores
-  std::optional<double> total_s;  // over all phases (--timeout), not scaled; ends it like a deadline
+  double peer_grace_s = 0.1;    // after one worker failed, the others may end by themselves
+  /// Over all phases (--timeout), not scaled; ends it like a deadline. Without it twice the sum of the
+  /// phases' deadlines (scaled) bounds a worker that goes round in circles.
+  std::optional<double> total_s;
 };
 
 struct TargetSpec {
@@ -50,6 +53,7 @@ struct TargetResult {
   bool hung = false;                  // a deadline or silence ended it
   std::string hang_kind, hang_phase;  // deadline | silence
   bool interrupted = false;           // SIGINT to us
+  int first_failed_rank = -1;         // whose end was the first failure before any signal of ours
   std::string infra_error;            // could not start: the machine or the harness is at fault
   double wall_s = 0;
 };
@@ -71,9 +75,19 @@ class CancelToken {
 };
 
 /// Called from the watching thread: a phase began, a worker ended. Must return quickly.
+/// rank is -1 for a source that is no rank; phase is "ended" where the worker ended.
 using Progress = std::function<void(int rank, std::string_view phase)>;
 
 /// Blocks until every worker and every descendant is gone. Never throws for what a worker does.
+///
+/// Each worker gets WARMGATE_RUN (which run it belongs to), WARMGATE_EVENTS_FD, WARMGATE_EVENTS_DIR
+/// (run_dir/events) and TMPDIR (run_dir/tmp), stdin from /dev/null, a process group of its own.
+/// Events of the harness: per worker `process_end` {pid, exit_code | signal, killed_by_us,
+/// needed_sigkill, peak_rss_bytes, peak_exact (false: the last sample; the true peak may be
+/// higher), wall_s, cpu_s, phase, and where there is evidence for it oom: true with oom_evidence};
+/// `deadline` {phase, kind: deadline | silence, after_s}; `leftover` {what: process | file, pid,
+/// cmd | path}. Leftovers are judged only where the workers ended by themselves: what is still there
+/// after a kill of ours is removed and not held against them.
 TargetResult run_target(const TargetSpec& spec, const CancelToken& cancel,
                         const Progress& progress = {});
 

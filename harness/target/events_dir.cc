@@ -1,0 +1,91 @@
+#include "harness/target/events_dir.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace warmgate::target {
+
+namespace fs = std::filesystem;
+
+EventsDir::EventsDir(fs::path folder, trace::Trace& trace, const std::vector<std::string>& secrets)
+    : folder_(std::move(folder)),
+      trace_(trace),
+      secrets_(secrets),
+      inotify_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+  if (inotify_.valid() &&
+      ::inotify_add_watch(inotify_.get(), folder_.c_str(), IN_CREATE | IN_MODIFY | IN_MOVED_TO) < 0) {
+    inotify_.reset();
+  }
+}
+
+bool EventsDir::poll() {
+  char notes[8192];  // only that there were some matters
+  bool changed = !inotify_.valid();
+  while (inotify_.valid() && ::read(inotify_.get(), notes, sizeof notes) > 0) changed = true;
+  if (!changed) return false;
+  look();
+  bool any = false;
+  for (auto& [name, file] : files_) any |= drain(file);
+  return any;
+}
+
+void EventsDir::look() {
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder_, failed)) {
+    const std::string name = entry.path().filename();
+    if (!name.ends_with(".jsonl") || files_.count(name) > 0) continue;
+    if (files_.size() >= kMaxFiles) {
+      if (!too_many_) {
+        trace_.bad_lines.push_back(
+            {name, 1, "more than 256 event files in one run; the rest is not read", ""});
+      }
+      too_many_ = true;
+      return;
+    }
+    File file;
+    file.fd = Fd(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat info {};
+    // Not a pipe or a device that someone put there: reading it would never end.
+    if (!file.fd.valid() || ::fstat(file.fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+      file.fd.reset();
+    }
+    file.reader = std::make_unique<trace::LineReader>(name, trace_);
+    file.spotter = std::make_unique<SecretSpotter>(secrets_);
+    files_.emplace(name, std::move(file));
+  }
+}
+
+bool EventsDir::drain(File& file) {
+  bool any = false;
+  char buffer[65536];
+  while (file.fd.valid()) {
+    const ssize_t n = ::read(file.fd.get(), buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    any = true;
+    const std::string_view bytes(buffer, static_cast<std::size_t>(n));
+    file.spotter->feed(bytes);
+    if (trace_.events.size() < kMaxEvents) file.reader->feed(bytes);
+  }
+  return any;
+}
+
+void EventsDir::finish() {
+  look();
+  for (auto& [name, file] : files_) {
+    drain(file);
+    file.reader->finish();
+  }
+}
+
+bool EventsDir::saw_secret() const {
+  return std::any_of(files_.begin(), files_.end(),
+                     [](const auto& entry) { return entry.second.spotter->seen(); });
+}
+
+}  // namespace warmgate::target
