@@ -1,0 +1,40 @@
+// What the user asked for, after parsing: plain data that every command takes.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/run/run.h"
+#include "harness/verdict/verdict.h"
+#include "reports/terminal.h"
+
+namespace warmgate::cli {
+
+enum class ColourChoice { kAuto, kAlways, kNever };
+
+struct CommandLine {
+  std::string command;             // run ab gate step …
+  std::vector<std::string> paths;  // scenarios, folders, globs
+  std::vector<std::string> sides;  // ab: [A B]; empty = the first two variants
+  run::Options run;
+
+  std::vector<std::string> tags;  // gate: only scenarios with one of them
+  bool keep_going = false;        // gate: run what loads, even if other files are wrong
+  std::set<verdict::Verdict> soft;
+  bool allow_skip = false;
+
+  std::string json;  // file, "-" = stdout, "" = none
+  std::string junit;
+  ColourChoice colour = ColourChoice::kAuto;
+  reports::Detail detail = reports::Detail::kNormal;
+
+  std::string fingerprint;       // step: the failure that is looked for
+  std::filesystem::path like;    // step: a JSON report with that failure
+  std::string build;             // step: shell command that builds first
+  std::filesystem::path output;  // accept: where to; "" = beside the scenario
+};
+
+}  // namespace warmgate::cli

@@ -1,0 +1,30 @@
+#include <array>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "harness/cli/commands.h"
+
+namespace warmgate::cli {
+
+int dispatch(const CommandLine& line, Console& console) {
+  using Command = int (*)(const CommandLine&, Console&);
+  constexpr std::array<std::pair<std::string_view, Command>, 10> kCommands = {{
+      {"run", run_command},
+      {"ab", ab_command},
+      {"gate", gate_command},
+      {"step", step_command},
+      {"resolve", resolve_command},
+      {"plan", plan_command},
+      {"keys", keys_command},
+      {"accept", accept_command},
+      {"schema", schema_command},
+      {"doctor", doctor_command},
+  }};
+  for (const auto& [name, command] : kCommands) {
+    if (line.command == name) return command(line, console);
+  }
+  throw std::logic_error("no such command: " + line.command);
+}
+
+}  // namespace warmgate::cli

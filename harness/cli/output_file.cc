@@ -1,0 +1,107 @@
+#include "harness/cli/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+namespace warmgate::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, int error) {
+  throw std::runtime_error("cannot write " + path.string() + ": " + std::strerror(error));
+}
+
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+bool is_special(const fs::path& path) {
+  struct stat info {};
+  // /dev/stdout may lead to a regular file that somebody else has open.
+  if (path.string().rfind("/dev/", 0) == 0 || path.string().rfind("/proc/", 0) == 0) return true;
+  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+// The file behind links, so that a rename replaces it and not the link.
+fs::path real_path(const fs::path& path) {
+  std::error_code ec;
+  if (is_special(path)) return path;
+  fs::path real = fs::is_symlink(path, ec) ? fs::weakly_canonical(path, ec) : path;
+  return ec ? path : real;
+}
+
+fs::path folder_of(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
+
+// An empty file beside `path`; its descriptor and name.
+int make_temporary(const fs::path& path, std::string& name) {
+  name = (folder_of(path) / ("." + path.filename().string() + ".XXXXXX")).string();
+  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) fail(path, errno);
+  return fd;
+}
+
+}  // namespace
+
+void check_writable(const fs::path& path) {
+  const fs::path real = real_path(path);
+  struct stat info {};
+  if (::stat(real.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) fail(path, EISDIR);
+  if (is_special(real)) {
+    if (::access(real.c_str(), W_OK) != 0) fail(path, errno);
+    return;
+  }
+  std::string name;
+  const int fd = make_temporary(real, name);
+  ::close(fd);
+  ::unlink(name.c_str());
+}
+
+void write_file(const fs::path& path, std::string_view text) {
+  const fs::path real = real_path(path);
+  struct stat info {};
+  if (::stat(real.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) fail(path, EISDIR);
+  if (is_special(real)) {
+    const int fd = ::open(real.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd < 0) fail(path, errno);
+    const int error = write_all(fd, text);
+    ::close(fd);
+    if (error != 0) fail(path, error);
+    return;
+  }
+  std::string name;
+  const int fd = make_temporary(real, name);
+  // mkstemp gives 0600; a report is as readable as any new file of this user, or as the old one.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  const bool replaces = ::stat(real.c_str(), &info) == 0;
+  (void)::fchmod(fd, replaces ? info.st_mode & 0777 : 0666 & ~mask);
+  int error = write_all(fd, text);
+  if (::close(fd) != 0 && error == 0) error = errno;
+  if (error == 0 && ::rename(name.c_str(), real.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(name.c_str());
+    fail(path, error);
+  }
+}
+
+}  // namespace warmgate::cli

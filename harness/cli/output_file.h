@@ -1,0 +1,18 @@
+// Files that a command writes: whole or not at all.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace warmgate::cli {
+
+/// Writes beside the file and renames, so that a reader sees the old text or the new one. A link is
+/// followed; what is no regular file (/dev/stdout, a fifo) is written to directly. Throws
+/// std::runtime_error naming the path and the reason.
+void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// Throws what write_file() would, without touching the file: said before minutes of work, not
+/// after.
+void check_writable(const std::filesystem::path& path);
+
+}  // namespace warmgate::cli

@@ -1,0 +1,381 @@
+#include "harness/cli/parse.h"
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <sstream>
+
+#include "harness/cli/nearest.h"
+
+namespace warmgate::cli {
+namespace {
+
+using verdict::Verdict;
+
+constexpr const char* kAbout =
+    "warmgate: does the inference engine still start?\n"
+    "It starts an engine, watches it through load, profile, kv, warmup, ready and serve, and says\n"
+    "which promise between two phases was broken, with the proof.";
+
+constexpr const char* kFooter =
+    "Exit codes of run, ab and gate:\n"
+    "  0 PASS   1 FAIL   2 bad usage or scenario   3 INCONCLUSIVE or nothing judged\n"
+    "  4 the machine or warmgate was at fault   130 interrupted\n"
+    "step: 0 good   1 bad   125 cannot be judged   128 stop the bisection\n"
+    "the others: 0 done   2 bad usage or scenario   4 the machine was at fault   130 "
+    "interrupted\n\n"
+    "`warmgate COMMAND --help` has examples.";
+
+const std::string kDate = "YYYY-MM-DD";
+
+std::string check_date(const std::string& text) {
+  const bool shaped = text.size() == 10 && text[4] == '-' && text[7] == '-';
+  bool digits = shaped;
+  for (std::size_t i = 0; shaped && i < text.size(); ++i)
+    digits = digits && (i == 4 || i == 7 || std::isdigit(static_cast<unsigned char>(text[i])) != 0);
+  if (!digits) return "'" + text + "' is not a date; write " + kDate;
+  const int month = std::stoi(text.substr(5, 2)), day = std::stoi(text.substr(8, 2));
+  if (month < 1 || month > 12 || day < 1 || day > 31) return "'" + text + "' is not a date";
+  return "";
+}
+
+// What CLI11 fills; turned into a CommandLine afterwards.
+struct Raw {
+  std::vector<std::string> soft;
+  std::string timeout, jit = "auto", colour = "auto";
+  bool no_expect = false, quiet = false, verbose = false;
+};
+
+void add_colour(CLI::App* sub, Raw& raw) {
+  sub->add_option("--color,--colour", raw.colour, "auto: on a terminal, unless NO_COLOR is set")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("auto|always|never");
+}
+
+void add_detail(CLI::App* sub, Raw& raw) {
+  auto* quiet = sub->add_flag("-q,--quiet", raw.quiet, "only what did not pass, and the last line");
+  sub->add_flag("-v,--verbose", raw.verbose, "every figure, note and captured line")
+      ->excludes(quiet);
+}
+
+void add_scenario_choices(CLI::App* sub, CommandLine& line) {
+  sub->add_option("--device", line.run.load.device, "meta, cpu or cuda instead of the scenario's")
+      ->type_name("NAME");
+  sub->add_option("--set", line.run.load.overlays,
+                  "override a value, e.g. --set limits.max_model_len=65536; repeatable")
+      ->type_name("KEY=VALUE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_variants(CLI::App* sub, CommandLine& line) {
+  sub->add_option("--variant", line.run.variants, "only this variant; repeatable, or A,B")
+      ->type_name("NAME")
+      ->delimiter(',')
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_kernels(CLI::App* sub, CommandLine& line, Raw& raw) {
+  auto* dir = sub->add_option("--cache-dir", line.run.cache_dir,
+                              "compiled kernels; default $WARMGATE_KERNEL_CACHE, else the user's "
+                              "cache folder")
+                  ->type_name("DIR");
+  sub->add_flag("--no-cache", line.run.no_cache, "start with an empty kernel cache of its own")
+      ->excludes(dir);
+  sub->add_option("--jit", raw.jit, "who compiles run-time kernels; auto = NVRTC if it is there")
+      ->check(CLI::IsMember({"auto", "nvrtc", "host"}))
+      ->type_name("auto|nvrtc|host");
+  sub->add_option("--engine", line.run.engine, "warmgate-engine to start instead of the one beside")
+      ->type_name("FILE");
+}
+
+void add_running(CLI::App* sub, CommandLine& line, Raw& raw) {
+  add_scenario_choices(sub, line);
+  add_kernels(sub, line, raw);
+  sub->add_option("-j,--jobs", line.run.jobs, "runs at a time; 0 = one a core")
+      ->check(CLI::Range(0, 4096))
+      ->type_name("N");
+  sub->add_option("--timeout", raw.timeout, "longest time of one run, e.g. 90 or 5min")
+      ->type_name("TIME");
+  sub->add_option("--today", line.run.today, "the date that `until` of an allow entry is held to")
+      ->check(CLI::Validator(check_date, kDate))
+      ->type_name(kDate);
+  sub->add_option("--rows", line.run.rows, "write a JSON line at each transition of each run")
+      ->type_name("FILE");
+  sub->add_option("--metrics", line.run.metrics, "more metrics, as data; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->check(CLI::ExistingFile)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  sub->add_option("--contracts", line.run.contracts, "more contracts, as programs; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->check(CLI::ExistingFile)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_judging(CLI::App* sub, CommandLine& line, Raw& raw) {
+  sub->add_option("--repeat", line.run.repeat, "run each variant this often")
+      ->check(CLI::Range(1, 100000))
+      ->type_name("N");
+  sub->add_flag("--no-expect", raw.no_expect,
+                "judge as if the scenario expected a start that passes; gate and allow stay");
+  sub->add_option("--soft", raw.soft, "verdicts that shall not fail the caller, e.g. inconclusive")
+      ->type_name("NAMES")
+      ->delimiter(',')
+      ->expected(1)
+      ->check(CLI::IsMember({"fail", "inconclusive", "infra", "skip"}, CLI::ignore_case))
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  sub->add_flag("--allow-skip", line.allow_skip, "exit 0 where everything was skipped");
+  sub->add_option("--junit", line.junit, "write JUnit XML")->type_name("FILE");
+}
+
+void add_json(CLI::App* sub, CommandLine& line, const char* what) {
+  sub->add_option("--json", line.json, what)->type_name("FILE|-");
+}
+
+void add_one_scenario(CLI::App* sub, CommandLine& line) {
+  sub->add_option("scenario", line.paths, "a scenario's YAML file")
+      ->required()
+      ->expected(1)
+      ->type_name("FILE");
+}
+
+Verdict verdict_of(std::string name) {
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (name == "fail") return Verdict::kFail;
+  if (name == "inconclusive") return Verdict::kInconclusive;
+  if (name == "infra") return Verdict::kInfra;
+  return Verdict::kSkip;
+}
+
+constexpr const char* kJsonReport = "write the report as JSON (schema report/1.0); - = stdout";
+constexpr const char* kJsonResult = "write the result as JSON; - = stdout";
+
+void build(CLI::App& app, CommandLine& line, Raw& raw) {
+  auto* run = app.add_subcommand("run", "run one scenario and judge it");
+  add_one_scenario(run, line);
+  add_variants(run, line);
+  add_running(run, line, raw);
+  add_judging(run, line, raw);
+  add_json(run, line, kJsonReport);
+  add_detail(run, raw);
+  run->footer(
+      "Examples:\n"
+      "  warmgate run scenarios/seeds/dspark-absent-topk-buffer.yaml\n"
+      "  warmgate run FILE --variant A --no-expect      # 1 if A does not start\n"
+      "  warmgate run FILE --variant B --repeat 20 --json out.json\n"
+      "  warmgate run FILE --set parallel.tp=4 --device meta");
+
+  auto* ab = app.add_subcommand("ab", "compare two variants of a scenario side by side");
+  add_one_scenario(ab, line);
+  ab->add_option("sides", line.sides, "the two variants; default the first two")
+      ->expected(0, 2)
+      ->type_name("A B");
+  add_running(ab, line, raw);
+  add_judging(ab, line, raw);
+  add_json(ab, line, kJsonReport);
+  add_detail(ab, raw);
+  ab->footer(
+      "PASS if the second passed and no gated figure is worse than the first's.\n"
+      "Examples:\n"
+      "  warmgate ab scenarios/seeds/dspark-absent-topk-buffer.yaml\n"
+      "  warmgate ab FILE B C --repeat 5");
+
+  auto* gate = app.add_subcommand("gate", "run many scenarios: files, folders, globs");
+  gate->add_option("paths", line.paths, "scenario files, folders, globs")
+      ->required()
+      ->type_name("PATHS");
+  gate->add_option("--tags", line.tags, "only scenarios with one of these tags")
+      ->type_name("NAMES")
+      ->delimiter(',')
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  gate->add_flag("--keep-going", line.keep_going,
+                 "run the scenarios that are right even if others are not; the exit code stays 2");
+  add_variants(gate, line);
+  add_running(gate, line, raw);
+  add_judging(gate, line, raw);
+  add_json(gate, line, kJsonReport);
+  add_detail(gate, raw);
+  gate->footer(
+      "Examples:\n"
+      "  warmgate gate scenarios/seeds\n"
+      "  warmgate gate scenarios --tags quick --jobs 4 --junit report.xml\n"
+      "  warmgate gate 'scenarios/**/*.yaml' --soft inconclusive,skip");
+
+  auto* step = app.add_subcommand("step", "judge the tree at hand, in the words of git bisect run");
+  add_one_scenario(step, line);
+  add_variants(step, line);
+  auto* id = step->add_option("--fingerprint", line.fingerprint,
+                              "the failure that is looked for; another one is 125, not bad");
+  id->type_name("ID");
+  step->add_option("--like", line.like, "a JSON report with the failure that is looked for")
+      ->type_name("FILE")
+      ->excludes(id);
+  step->add_option("--build", line.build, "shell command to run first; if it fails: 125")
+      ->type_name("COMMAND");
+  add_running(step, line, raw);
+  step->add_option("--repeat", line.run.repeat, "run this often; one failure makes it bad")
+      ->check(CLI::Range(1, 100000))
+      ->type_name("N");
+  add_json(step, line, kJsonReport);
+  add_detail(step, raw);
+  step->footer(
+      "0 good, 1 bad, 125 cannot be judged (another failure, or the machine), 128 stop.\n"
+      "Examples:\n"
+      "  git bisect start BAD GOOD\n"
+      "  git bisect run warmgate step gate.yaml --variant A --fingerprint 4f1c2a9b03de\n"
+      "  git bisect run warmgate step gate.yaml --like bad.json --build 'ninja -C build'");
+
+  auto* resolve = app.add_subcommand("resolve", "print every value of a scenario and its origin");
+  add_one_scenario(resolve, line);
+  add_variants(resolve, line);
+  add_scenario_choices(resolve, line);
+  add_json(resolve, line, kJsonResult);
+  resolve->footer(
+      "Examples:\n"
+      "  warmgate resolve FILE --variant B\n"
+      "  warmgate resolve FILE --json - | jq '.variants[0].ranks[0].limits'");
+
+  auto* plan = app.add_subcommand("plan", "memory a phase, cache groups, capacity, workspace");
+  add_one_scenario(plan, line);
+  add_variants(plan, line);
+  add_scenario_choices(plan, line);
+  add_kernels(plan, line, raw);
+  add_json(plan, line, kJsonResult);
+  plan->footer(
+      "Examples:\n"
+      "  warmgate plan scenarios/seeds/dspark-absent-topk-buffer.yaml --variant B\n"
+      "  warmgate plan FILE --set limits.max_model_len=131072 --json -");
+
+  auto* keys = app.add_subcommand("keys", "compile keys: warmed, reachable, launched, invalid");
+  add_one_scenario(keys, line);
+  add_variants(keys, line);
+  add_scenario_choices(keys, line);
+  add_kernels(keys, line, raw);
+  add_json(keys, line, kJsonResult);
+  keys->add_flag("-v,--verbose", raw.verbose, "also the keys of which nothing is to be said");
+  keys->footer(
+      "Examples:\n"
+      "  warmgate keys scenarios/seeds/zero-compress-ratio-warmup-key.yaml\n"
+      "  warmgate keys FILE --variant A --jit host --json -");
+
+  auto* accept = app.add_subcommand("accept", "write the sets and counts of a run as accepted");
+  add_one_scenario(accept, line);
+  add_variants(accept, line);
+  add_running(accept, line, raw);
+  accept->add_option("-o,--output", line.output, "default: SCENARIO.accepted.json beside the file")
+      ->type_name("FILE");
+  accept->footer(
+      "Example:\n"
+      "  warmgate accept FILE && git diff FILE's .accepted.json");
+
+  auto* schema = app.add_subcommand("schema", "print the JSON Schema of the scenario language");
+  schema->footer("Example:\n  warmgate schema > scenario.schema.json");
+
+  auto* doctor = app.add_subcommand("doctor", "what can be observed on this machine, and what not");
+  add_kernels(doctor, line, raw);
+  add_json(doctor, line, kJsonResult);
+  doctor->footer("Example:\n  warmgate doctor --json -");
+
+  for (CLI::App* sub : app.get_subcommands({})) add_colour(sub, raw);
+}
+
+std::string suggestion(const CLI::App& app, const CommandLine& line) {
+  const std::vector<std::string> left = app.remaining(true);
+  if (left.empty()) return "";
+  std::vector<std::string> known;
+  for (const CLI::App* sub : app.get_subcommands({})) {
+    if (app.got_subcommand(const_cast<CLI::App*>(sub))) {
+      for (const CLI::Option* option : sub->get_options()) {
+        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+      }
+    } else if (line.command.empty()) {
+      known.push_back(sub->get_name());
+    }
+  }
+  const std::string name = left.front().substr(0, left.front().find('='));
+  const std::string near = nearest(name, known);
+  return near.empty() ? "" : "; did you mean '" + near + "'?";
+}
+
+}  // namespace
+
+std::optional<double> parse_seconds(std::string_view text) {
+  const std::string copy(text);
+  char* end = nullptr;
+  const double value = std::strtod(copy.c_str(), &end);
+  if (end == copy.c_str() || !std::isfinite(value) || value <= 0) return std::nullopt;
+  // strtod also reads hexadecimal and the like.
+  for (const char* c = copy.c_str(); c != end; ++c) {
+    if (std::string_view("0123456789.").find(*c) == std::string_view::npos) return std::nullopt;
+  }
+  std::string unit(end);
+  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size()
+                                                                 : unit.find_first_not_of(' '));
+  if (unit.empty() || unit == "s") return value;
+  if (unit == "ms") return value / 1e3;
+  if (unit == "min" || unit == "m") return value * 60;
+  if (unit == "h") return value * 3600;
+  return std::nullopt;
+}
+
+Parsed parse(int argc, const char* const* argv) {
+  CommandLine line;
+  Raw raw;
+  CLI::App app(kAbout, "warmgate");
+  app.footer(kFooter);
+  app.set_version_flag("-V,--version", std::string("warmgate " WARMGATE_VERSION));
+  app.require_subcommand(1);
+  build(app, line, raw);
+  // `step` speaks to git bisect, for which 2 would mean "bad".
+  const int usage = argc > 1 && std::string_view(argv[1]) == "step" ? 128 : 2;
+  const auto wrong = [&](const std::string& what) {
+    return Parsed{std::nullopt, usage, "", "warmgate: " + what + "\n"};
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    const bool asked = error.get_exit_code() == 0;  // --help, --version
+    if (asked) {
+      app.exit(error, out, err);
+      return {std::nullopt, 0, out.str(), err.str()};
+    }
+    if (argc <= 1) return {std::nullopt, usage, "", app.help()};
+    const auto used = app.get_subcommands();
+    if (!used.empty()) line.command = used.front()->get_name();
+    std::string text = error.what();
+    const std::string near = suggestion(app, line);
+    // CLI11 speaks of a missing subcommand where an unknown word stands in its place.
+    if (line.command.empty() && !app.remaining(true).empty())
+      text = "unknown command or option '" + app.remaining(true).front() + "'";
+    const std::string help = line.command.empty() ? "warmgate" : "warmgate " + line.command;
+    return wrong(text + near + "\nSee `" + help + " --help`.");
+  }
+  line.command = app.get_subcommands().front()->get_name();
+  if (!raw.timeout.empty()) {
+    line.run.timeout_s = parse_seconds(raw.timeout);
+    if (!line.run.timeout_s)
+      return wrong("--timeout: '" + raw.timeout + "' is not a time; write 90, 90s, 5min or 2h");
+  }
+  if (!line.sides.empty() && line.sides.size() != 2)
+    return wrong("ab takes two variants, or none for the first two");
+  for (const std::string& name : raw.soft) line.soft.insert(verdict_of(name));
+  line.run.expect = !raw.no_expect;
+  line.run.jit = raw.jit == "nvrtc"  ? jit::Backend::kNvrtc
+                 : raw.jit == "host" ? jit::Backend::kHost
+                                     : jit::Backend::kAuto;
+  line.colour = raw.colour == "always"  ? ColourChoice::kAlways
+                : raw.colour == "never" ? ColourChoice::kNever
+                                        : ColourChoice::kAuto;
+  line.detail = raw.quiet     ? reports::Detail::kQuiet
+                : raw.verbose ? reports::Detail::kVerbose
+                              : reports::Detail::kNormal;
+  return {std::move(line), 0, "", ""};
+}
+
+}  // namespace warmgate::cli

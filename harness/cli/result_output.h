@@ -1,0 +1,17 @@
+// The output of commands that judge nothing: text for a person or JSON for a program.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "harness/cli/command_line.h"
+#include "harness/cli/console.h"
+
+namespace warmgate::cli {
+
+/// With --json - JSON alone on stdout; with --json FILE text on stdout and JSON in the file; else
+/// text. Returns `code`, or 4 if writing failed.
+int deliver_result(const nlohmann::ordered_json& json, const std::string& text, int code,
+                   const CommandLine& line, Console& console);
+
+}  // namespace warmgate::cli

@@ -1,0 +1,15 @@
+// What run_scenarios() returned → what the writers of reports read.
+#pragma once
+
+#include "harness/cli/command_line.h"
+#include "reports/report.h"
+
+namespace warmgate::cli {
+
+/// Points into `result`, which must outlive the report.
+reports::Report to_report(const run::GateResult& result, const CommandLine& line, int exit_code);
+
+/// Values of environment variables whose names say that they are secret.
+std::vector<std::string> secret_values();
+
+}  // namespace warmgate::cli

@@ -1,0 +1,20 @@
+// The report for programs: `schema: report/1.0`, described by report.schema.json beside this file.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "reports/report.h"
+
+namespace warmgate::reports {
+
+inline constexpr const char* kReportSchema = "report/1.0";
+
+/// Everything the runs left, the events that prove each finding included, the rest of the trace
+/// not. Strings are valid UTF-8 and masked; figures that are not finite become null.
+nlohmann::ordered_json json_report(const Report& report);
+
+/// The same as text, two blanks of indentation, newline at the end.
+std::string json_text(const Report& report);
+
+}  // namespace warmgate::reports

@@ -1,0 +1,235 @@
+#include "reports/junit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/text.h"
+#include "reports/words.h"
+
+namespace warmgate::reports {
+namespace {
+
+using verdict::Verdict;
+
+// Drops ESC [ … letter and ESC ] … BEL, the two forms that colour and retitle; what is left of a
+// broken one is caught as a control character afterwards.
+std::string without_ansi(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\x1b' || i + 1 >= text.size()) {
+      out += text[i];
+      continue;
+    }
+    if (text[i + 1] == '[') {
+      std::size_t end = i + 2;
+      while (end < text.size() && text[end] >= 0x20 && text[end] <= 0x3f) ++end;
+      if (end < text.size() && text[end] >= 0x40 && text[end] <= 0x7e) {
+        i = end;
+        continue;
+      }
+    } else if (text[i + 1] == ']') {
+      const std::size_t end = text.find('\a', i);
+      if (end != std::string_view::npos && end - i < 256) {
+        i = end;
+        continue;
+      }
+    }
+    out += text[i];
+  }
+  return out;
+}
+
+struct Case {
+  std::string name, classname;
+  Verdict verdict = Verdict::kPass;
+  std::string type;     // of a failure or error
+  std::string message;  // one line
+  std::string body;     // lines
+  double seconds = 0;
+};
+
+enum class Mark { kNone, kFailure, kError, kSkipped };
+
+Mark mark_of(Verdict verdict, const std::set<Verdict>& soft) {
+  if (verdict == Verdict::kPass) return Mark::kNone;
+  if (verdict == Verdict::kSkip || soft.count(verdict) > 0) return Mark::kSkipped;
+  return verdict == Verdict::kFail ? Mark::kFailure : Mark::kError;
+}
+
+std::string one_line(const std::string& text, const Report& report) {
+  return printable(without_ansi(mask(text, report.secrets)));
+}
+
+std::string check_line(const verdict::Check& check) {
+  std::string line = fmt::format("{} {}", verdict::to_string(check.verdict), check.what);
+  if (!check.expected.empty()) line += ": expected " + check.expected;
+  if (!check.seen.empty()) line += (check.expected.empty() ? ": " : ", seen ") + check.seen;
+  if (!check.note.empty()) line += " (" + check.note + ")";
+  return line;
+}
+
+Case variant_case(const Report& report, const ScenarioReport& scenario,
+                  const VariantReport& variant) {
+  const auto line = [&](const std::string& text) { return one_line(text, report) + "\n"; };
+  Case out;
+  out.name = variant.name;
+  out.classname = scenario.name;
+  out.verdict = variant.verdict.verdict;
+  for (const verdict::RunRecord* run : variant.runs) out.seconds += run->wall_s;
+  const verdict::RunRecord* run = telling_run(variant);
+  out.type = verdict::to_string(variant.verdict.verdict);
+  out.message = variant.verdict.reason;
+  if (run) {
+    if (out.message.empty()) out.message = outcome_text(*run);
+    out.body += line(outcome_text(*run) + (run->reason.empty() ? "" : ": " + run->reason));
+    for (const contract::Result& result : run->contracts) {
+      if (result.state != contract::State::kBroken) continue;
+      for (const FindingGroup& group : group_findings(result.findings))
+        out.body += line(result.contract + ": " + proof_text(group));
+    }
+  }
+  for (const verdict::Check& check : variant.verdict.checks) {
+    if (check.verdict != Verdict::kPass) out.body += line(check_line(check));
+  }
+  if (run && !run->reproduce.empty()) out.body += line("repeat: " + run->reproduce);
+  return out;
+}
+
+// What is wrong with a scenario as a whole; nothing if no check speaks.
+std::vector<Case> scenario_cases(const Report& report, const ScenarioReport& scenario) {
+  const auto line = [&](const std::string& text) { return one_line(text, report) + "\n"; };
+  Case out;
+  out.name = scenario.name;
+  out.classname = scenario.name;
+  for (const verdict::Check& check : scenario.checks) {
+    if (check.verdict == Verdict::kPass) continue;
+    if (out.verdict == Verdict::kPass || check.verdict == Verdict::kFail)
+      out.verdict = check.verdict;
+    if (out.message.empty()) out.message = check.what;
+    out.body += line(check_line(check));
+  }
+  // A comparison that the verdict did not count against the scenario is not an error here either.
+  if (scenario.verdict != Verdict::kPass) {
+    for (const contract::Result& result : scenario.comparisons) {
+      if (result.state != contract::State::kBroken) continue;
+      for (const FindingGroup& group : group_findings(result.findings))
+        out.body += line(result.contract + ": " + proof_text(group));
+    }
+  }
+  const bool variants_explain =
+      std::any_of(scenario.variants.begin(), scenario.variants.end(),
+                  [&](const VariantReport& v) { return v.verdict.verdict == scenario.verdict; });
+  if (out.verdict == Verdict::kPass && scenario.verdict != Verdict::kPass && !variants_explain) {
+    out.verdict = scenario.verdict;
+    out.message = scenario.reason;
+  }
+  if (out.verdict == Verdict::kPass) return {};
+  out.type = verdict::to_string(out.verdict);
+  return {out};
+}
+
+std::string masked_xml(const std::string& text, const Report& report) {
+  return xml_text(mask(text, report.secrets));
+}
+
+}  // namespace
+
+std::string xml_text(std::string_view text) {
+  std::string out;
+  const std::string valid = valid_utf8(without_ansi(text));
+  for (std::size_t i = 0; i < valid.size(); ++i) {
+    const char c = valid[i];
+    const auto byte = static_cast<unsigned char>(c);
+    switch (c) {
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";  // also breaks up "]]>"
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\'':
+        out += "&apos;";
+        break;
+      case '\n':
+      case '\t':
+        out += c;
+        break;
+      default:
+        // XML 1.0 has no way to write these, not even as references. U+FFFE and U+FFFF likewise.
+        if (byte < 0x20 || byte == 0x7f) {
+          out += "\xef\xbf\xbd";
+        } else if (byte == 0xef && valid.compare(i, 2, "\xef\xbf") == 0 && i + 2 < valid.size() &&
+                   static_cast<unsigned char>(valid[i + 2]) >= 0xbe) {
+          out += "\xef\xbf\xbd";
+          i += 2;
+        } else if (byte == 0xc2 && i + 1 < valid.size() &&
+                   static_cast<unsigned char>(valid[i + 1]) < 0xa0) {
+          out += "\xef\xbf\xbd";  // C1 controls: legal, yet terminals obey them
+          i += 1;
+        } else {
+          out += c;
+        }
+    }
+  }
+  return out;
+}
+
+std::string junit_text(const Report& report) {
+  std::string suites;
+  int all_tests = 0, all_failures = 0, all_errors = 0, all_skipped = 0;
+  for (const ScenarioReport& scenario : report.scenarios) {
+    std::vector<Case> cases;
+    for (const VariantReport& variant : scenario.variants)
+      cases.push_back(variant_case(report, scenario, variant));
+    for (Case& extra : scenario_cases(report, scenario)) cases.push_back(std::move(extra));
+    int failures = 0, errors = 0, skipped = 0;
+    double seconds = 0;
+    std::string body;
+    for (const Case& c : cases) {
+      const Mark mark = mark_of(c.verdict, report.soft);
+      seconds += c.seconds;
+      body += fmt::format(R"(    <testcase classname="{}" name="{}" file="{}" time="{:.3f}")",
+                          masked_xml(c.classname, report), masked_xml(c.name, report),
+                          masked_xml(scenario.path, report), c.seconds);
+      if (mark == Mark::kNone) {
+        body += "/>\n";
+        continue;
+      }
+      const std::string message = xml_text(one_line(c.message, report));
+      if (mark == Mark::kSkipped) {
+        ++skipped;
+        const bool soft = c.verdict != Verdict::kSkip;
+        body += fmt::format(">\n      <skipped message=\"{}{}\"/>\n", soft ? c.type + ": " : "",
+                            message);
+      } else {
+        const char* tag = mark == Mark::kFailure ? "failure" : "error";
+        ++(mark == Mark::kFailure ? failures : errors);
+        body += fmt::format(">\n      <{} type=\"{}\" message=\"{}\">{}</{}>\n", tag, c.type,
+                            message, xml_text(c.body), tag);
+      }
+      body += "    </testcase>\n";
+    }
+    suites += fmt::format(
+        "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
+        "time=\"{:.3f}\">\n{}  </testsuite>\n",
+        masked_xml(scenario.name, report), cases.size(), failures, errors, skipped, seconds, body);
+    all_tests += static_cast<int>(cases.size());
+    all_failures += failures;
+    all_errors += errors;
+    all_skipped += skipped;
+  }
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"warmgate {}\" tests=\"{}\" "
+      "failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3f}\">\n{}</testsuites>\n",
+      masked_xml(report.verb, report), all_tests, all_failures, all_errors, all_skipped,
+      report.wall_s, suites);
+}
+
+}  // namespace warmgate::reports

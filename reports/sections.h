@@ -1,0 +1,20 @@
+// The sections of a scenario's terminal report that follow its variants.
+#pragma once
+
+#include "reports/terminal.h"
+
+namespace warmgate::reports {
+
+/// Figures as a table, a column a variant; without kVerbose only those that decide or that a person
+/// asks for first.
+void print_figures(Printer& out, const ScenarioReport& scenario, Detail detail);
+/// Findings that `allow` lists, with reason and how many.
+void print_allowed(Printer& out, const ScenarioReport& scenario, Detail detail);
+/// Worth knowing, breaks nothing.
+void print_notes(Printer& out, const ScenarioReport& scenario, Detail detail);
+/// Contracts about which nothing can be said, and why.
+void print_not_observed(Printer& out, const ScenarioReport& scenario, Detail detail);
+/// Judgements over two traces.
+void print_comparisons(Printer& out, const ScenarioReport& scenario, Detail detail);
+
+}  // namespace warmgate::reports

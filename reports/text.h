@@ -1,0 +1,52 @@
+// Text that came from somewhere else (logs, scenario files, exception messages) on its way to a
+// person, a terminal, a CI's log reader. Nothing in it may move a cursor, end a line, start a
+// runner's command or reverse the reading direction.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace warmgate::reports {
+
+enum class Charset { kUtf8, kAscii };
+
+/// Invalid bytes (also overlong forms and surrogates) become U+FFFD, one for each byte.
+std::string valid_utf8(std::string_view text);
+
+/// One line, safe on any terminal: control characters (C0, DEL, C1), line and paragraph separators
+/// and bidirectional overrides are written as escapes (`\n`, `\x1b`, `\u202e`); tabs become blanks.
+/// With kAscii every other character is transliterated or escaped.
+std::string printable(std::string_view text, Charset charset = Charset::kUtf8);
+
+/// Columns that valid UTF-8 without control characters takes: 0 for combining marks, 2 for wide
+/// East Asian characters and emoji, else 1.
+std::size_t columns(std::string_view text);
+
+/// At most `width` columns, the cut marked with "…" ("..." in ASCII).
+std::string shorten(std::string_view text, std::size_t width, Charset charset = Charset::kUtf8);
+
+/// Lines of at most `width` columns, broken at blanks, inside a word only if it does not fit alone.
+/// At least one line.
+std::vector<std::string> wrap(std::string_view text, std::size_t width);
+
+/// Makes a whole output line harmless for CI log readers: a line that begins with `::` (GitHub
+/// Actions) gets a backslash in front, and `##[`, `##vso[`, `##teamcity[` lose their meaning.
+std::string without_ci_commands(std::string line);
+
+/// Replaces each secret by "***". Values shorter than 4 bytes are left: they would shred the text.
+std::string mask(std::string text, const std::vector<std::string>& secrets);
+
+/// 9222468 → "9,222,468".
+std::string grouped(std::int64_t value);
+
+/// A figure as a person reads it: integers grouped, bytes in binary units beside them, seconds and
+/// ratios with a sensible number of digits. The unit is that of trace/vocabulary's figures.
+std::string figure_text(std::string_view name, double value);
+
+/// "1.23 s", "45 ms", "2 min 5 s".
+std::string duration_text(double seconds);
+
+}  // namespace warmgate::reports

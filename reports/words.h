@@ -1,0 +1,46 @@
+// Verdicts and findings in words that a person reads once: which phase, which layers, which
+// promise, what proves it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/report.h"
+
+namespace warmgate::reports {
+
+/// "layer 43", "layers 43,44,45", "layers 0-41": runs of more than three are drawn together.
+std::string layers_text(std::vector<int> layers);
+
+/// Findings that differ in layer and rank only, as one.
+struct FindingGroup {
+  const contract::Finding* first = nullptr;
+  std::vector<int> layers;        // sorted, distinct
+  std::vector<int> ranks;         // sorted, distinct; empty = all or none
+  std::vector<std::string> keys;  // in order of appearance, distinct
+  std::size_t count = 0;          // findings in it, folded ones counted
+};
+std::vector<FindingGroup> group_findings(const std::vector<contract::Finding>& findings);
+
+/// "layers 43,44,45 (draft, swaonly): <message>"; the place is left out where the message names it.
+std::string proof_text(const FindingGroup& group);
+
+/// "crashed in profile", "passed", "hung in serve (silence)".
+std::string outcome_text(const verdict::RunRecord& run);
+
+/// Whether something in it must be repeated by hand: the outcome is not passed, or the verdict is
+/// neither PASS nor SKIP.
+bool wants_command(const VariantReport& variant);
+
+/// The run that a variant is shown by: the first whose outcome is not passed, else the first; null
+/// without runs.
+const verdict::RunRecord* telling_run(const VariantReport& variant);
+
+/// "2 of 3 runs crashed" where repeats disagree, else "".
+std::string disagreement_text(const VariantReport& variant);
+
+/// "vllm-project/vllm: issue 50615, introduced by 50298, fixed by 50693"; "" without a source.
+std::string source_text(const nlohmann::json& source);
+
+}  // namespace warmgate::reports
