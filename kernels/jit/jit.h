@@ -24,7 +24,7 @@ struct Key {
 /// Throws std::runtime_error naming what is wrong with the text.
 Key parse_key(std::string_view text);
 
-enum class Mode { kStrict, kLenient };   // is a constant division by zero an error?
+enum class Mode { kStrict, kLenient };  // is a constant division by zero an error?
 enum class Source { kMemory, kDisk, kCompiler };
 std::string_view to_string(Source source);
 
@@ -32,17 +32,20 @@ struct Compiled {
   bool ok = false;
   Source source = Source::kCompiler;
   double ms = 0;
-  std::string log;         // the compiler's words, first 4 KiB; for the host half the fault's message
-  std::string backend;     // "nvrtc" or "host"
+  std::string log;      // the compiler's words, first 4 KiB; for the host half the fault's message
+  std::string backend;  // "nvrtc" or "host"
   std::int64_t bytes = 0;  // of the object code; 0 for the host half
 };
 
 /// What running the kernel's body on the host with checked integers gave.
 struct HostCheck {
   bool ok = false;
-  std::string fault;       // division_by_zero overflow bad_shift out_of_bounds; "" if ok
-  std::string message;     // expression and operands
-  std::string file;        // of the kernel source
+  /// "" if ok; division_by_zero overflow bad_shift out_of_bounds misaligned endless; class_mismatch
+  /// (an argument outside its declared class), unwritten, wrong_result (against the reference),
+  /// bad_key.
+  std::string fault;
+  std::string message;  // expression and operands
+  std::string file;     // of the kernel source
   int line = 0;
 };
 HostCheck check_on_host(const Key& key);
@@ -50,7 +53,7 @@ HostCheck check_on_host(const Key& key);
 /// Is NVRTC on this machine, and which. Opens the library once, when first asked.
 struct NvrtcInfo {
   bool available = false;
-  std::string version;     // "13.0"
+  std::string version;  // "13.0"
   std::string path, why_not;
 };
 const NvrtcInfo& nvrtc();
@@ -58,7 +61,7 @@ const NvrtcInfo& nvrtc();
 enum class Backend { kAuto, kNvrtc, kHost };  // auto = NVRTC if it is there, else the host half
 
 struct CompilerOptions {
-  std::filesystem::path cache_dir;            // "" = no disk cache
+  std::filesystem::path cache_dir;  // "" = no disk cache
   Backend backend = Backend::kAuto;
 };
 

@@ -21,23 +21,17 @@ struct ComputePrefillInputs {
 struct BuildChunkInputs {
   std::int64_t query_slice_start = 0;  // token offset of the sub-chunk inside the chunk
   std::int64_t query_slice_stop = 0;
-  std::int64_t compress_ratio = 4;     // of the indexer cache's spec
-  bool seq_lens_aligned = true;        // 16-byte alignment of uncompressed_seq_lens[start:]
+  std::int64_t compress_ratio = 4;  // of the indexer cache's spec
+  bool seq_lens_aligned = true;     // 16-byte alignment of uncompressed_seq_lens[start:]
 };
 /// Inputs of CombineTopkSwaIndices (once per layer and prefill chunk).
 struct CombineInputs {
   std::int64_t compress_ratio = 1;
-  std::int64_t topk = 0;               // 0 swaonly, K c4a, index width c128a
-  std::int64_t index_width = 0;        // columns of the index tensor passed in
+  std::int64_t topk = 0;         // 0 swaonly, K c4a, index width c128a
+  std::int64_t index_width = 0;  // columns of the index tensor passed in
   std::int64_t window = 128;
   bool topk_aligned = true, query_start_loc_aligned = true, seq_lens_aligned = true,
        gather_lens_aligned = true;
-};
-
-/// What the configuration can make serving ask for: the domain of the dispatch functions.
-struct KernelDomain {
-  std::int64_t max_num_seqs = 0, max_num_batched_tokens = 0, max_model_len = 0;
-  bool has_prefill = true;
 };
 
 class KernelSet {
@@ -46,17 +40,21 @@ class KernelSet {
   ~KernelSet();
 
   /// Warmup of the three kernels in order, one architecture, per seams warmup.* and jit.compiler.
-  /// Sends `stage`, `compile`, `domain` and, where an error is swallowed, `skip`. Throws
-  /// std::runtime_error on a failed compile if warmup.on_error is raise.
+  /// Sends `stage` (metadata_kernels/<kernel>), `compile`, `domain` and, where an error is
+  /// swallowed, `skip` for the stage and every later one. Throws std::runtime_error on a failed
+  /// compile if warmup.on_error is raise.
   void warmup();
-  /// Every key that dispatch can produce for this configuration, per kernel, de-duplicated in order.
+  /// Every key that dispatch can produce for this configuration, per kernel, de-duplicated in
+  /// order.
   std::vector<jit::Key> reachable_keys(std::string_view kernel) const;
   /// The keys that warmup asks for, in order (before anything is compiled).
   std::vector<jit::Key> warmup_keys(std::string_view kernel) const;
 
   /// Dispatches, compiles if the key was not warmed (a `compile` event), records the launch.
-  /// With `run_host`, outputs are computed by the host body where the caller passes buffers.
-  void launch_compute_prefill(const ComputePrefillInputs& inputs, const LayerRef& layer, std::int64_t rows);
+  /// 100 ns or less where the key was seen before. Throws std::runtime_error with the compiler's
+  /// words if the key does not compile.
+  void launch_compute_prefill(const ComputePrefillInputs& inputs, const LayerRef& layer,
+                              std::int64_t rows);
   void launch_build_chunk(const BuildChunkInputs& inputs, const LayerRef& layer, std::int64_t rows);
   void launch_combine(const CombineInputs& inputs, const LayerRef& layer, std::int64_t rows);
 
@@ -65,7 +63,8 @@ class KernelSet {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The dispatch functions, pure. Formulas: vLLM at d40c3e3c00, get_warmup_keys/dispatch of the three.
+/// The dispatch functions, pure. Formulas: vLLM at d40c3e3c00, get_warmup_keys/dispatch of the
+/// three.
 jit::Key dispatch(const ComputePrefillInputs& inputs);
 jit::Key dispatch(const BuildChunkInputs& inputs);
 jit::Key dispatch(const CombineInputs& inputs);
