@@ -1,0 +1,31 @@
+// What the end of a run is turned into: events of the harness, with the evidence for each.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "harness/target/target.h"
+
+namespace warmgate::target {
+
+/// How often the kernel's memory killer struck since boot; -1 if it does not say.
+std::int64_t kernel_oom_kills();
+
+/// Does this text say that memory ran out (bad_alloc, MemoryError, out of memory …)?
+bool says_out_of_memory(std::string_view text);
+
+/// Why the end of this worker looks like lack of memory, "" if nothing says so: its last fault, a line
+/// it printed, or a SIGKILL that was not ours while the kernel's memory killer struck.
+std::string oom_evidence(const verdict::WorkerEnd& end, const std::string& source,
+                         const trace::Trace& trace, const std::vector<verdict::Output>& outputs,
+                         bool kernel_killed);
+
+/// Files below `folder`, relative, sorted, at most `limit`.
+std::vector<std::string> files_below(const std::filesystem::path& folder, std::size_t limit);
+
+/// Masks every string of every event (bodies and sources stay otherwise as they are).
+void mask_events(trace::Trace& trace, const std::vector<std::string>& secrets);
+
+}  // namespace warmgate::target

@@ -1,0 +1,392 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <cerrno>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <system_error>
+
+#include "harness/target/events_dir.h"
+#include "harness/target/evidence.h"
+#include "harness/target/guard.h"
+#include "harness/target/phase_clock.h"
+#include "harness/target/sweep.h"
+#include "harness/target/target.h"
+#include "harness/target/worker.h"
+#include "harness/trace/wire.h"
+
+extern char** environ;
+
+namespace warmgate::target {
+namespace {
+
+namespace asio = boost::asio;
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+Clock::duration seconds(double s) {
+  return std::chrono::duration_cast<Clock::duration>(
+      std::chrono::duration<double>(std::clamp(s, 0.0, 1e8)));
+}
+
+constexpr std::size_t kScratchBytes = 256 * 1024;
+constexpr double kUnkillable_s = 10;  // SIGKILL → given up on
+constexpr std::size_t kMaxLeftovers = 20;
+
+/// One run: a state machine over one io_context in the calling thread.
+///   watching → (a failure of one, a deadline, a cancel) → ending: SIGTERM, grace, SIGKILL
+///   all workers gone → settling: descendants may vanish → what is left is named and killed
+class Run {
+ public:
+  Run(const TargetSpec& spec, const CancelToken& cancel, const Progress& progress)
+      : spec_(spec),
+        progress_(progress),
+        id_(run_prefix() + std::to_string(next_id()++)),
+        orphans_("WARMGATE_RUN=" + id_),
+        clock_(spec.deadlines, spec.phases, Clock::now()),
+        cancel_watch_(io_),
+        dir_watch_(io_),
+        limit_timer_(io_),
+        end_timer_(io_),
+        settle_timer_(io_),
+        scratch_(kScratchBytes) {
+    cancel_watch_.assign(::fcntl(cancel.fd(), F_DUPFD_CLOEXEC, 3));
+  }
+
+  TargetResult run() {
+    const std::int64_t begin = trace::now_ns();
+    const std::int64_t oom_kills = kernel_oom_kills();
+    result_.trace.declared_phases = spec_.phases;
+    result_.trace.world = static_cast<int>(spec_.workers.size());
+    try {
+      prepare();
+      start_workers();
+    } catch (const std::exception& error) {
+      result_.infra_error = error.what();
+      end_all();
+    }
+    if (!workers_.empty()) {
+      watch();
+      io_.run();
+    }
+    const std::int64_t kills = kernel_oom_kills();
+    finish(kills > oom_kills && oom_kills >= 0);
+    result_.wall_s = static_cast<double>(trace::now_ns() - begin) / 1e9;
+    return std::move(result_);
+  }
+
+ private:
+  static std::atomic<unsigned>& next_id() {
+    static std::atomic<unsigned> counter{1};
+    return counter;
+  }
+
+  void prepare() {
+    if (spec_.workers.empty()) throw std::runtime_error("nothing to start");
+    become_subreaper();
+    ensure_guard();
+    for (const char* name : {"events", "tmp"}) fs::create_directories(spec_.run_dir / name);
+    dir_ = std::make_unique<EventsDir>(spec_.run_dir / "events", result_.trace, spec_.secrets);
+    null_ = open_high("/dev/null", O_RDONLY);
+  }
+
+  std::vector<std::string> environment(const WorkerSpec& worker) const {
+    std::map<std::string, std::string> env;
+    for (char** at = ::environ; at != nullptr && *at != nullptr; ++at) {
+      const std::string entry = *at;
+      const std::size_t equal = entry.find('=');
+      if (equal != std::string::npos) env[entry.substr(0, equal)] = entry.substr(equal + 1);
+    }
+    env["TMPDIR"] = (spec_.run_dir / "tmp").string();
+    for (const auto& [name, value] : worker.env) env[name] = value;
+    env.erase("WARMGATE_EVENTS_FD");
+    env["WARMGATE_EVENTS_DIR"] = (spec_.run_dir / "events").string();
+    env["WARMGATE_RUN"] = id_;
+    std::vector<std::string> out;
+    for (const auto& [name, value] : env) out.push_back(name + "=" + value);
+    return out;
+  }
+
+  void start_workers() {
+    for (const WorkerSpec& spec : spec_.workers) {
+      auto worker = std::make_unique<Worker>(
+          io_, spec, result_.trace, spec_.secrets, scratch_,
+          Worker::Hooks{[this] { clock_.heard(Clock::now()); },
+                        [this](Worker& w) { take_events(&w); }, [this](Worker& w) { ended(w); }});
+      worker->start({environment(spec), spec_.memory_bytes, null_.get()});
+      orphans_.add_group(worker->pid());
+      workers_.push_back(std::move(worker));
+    }
+  }
+
+  bool any_running() const {
+    return std::any_of(workers_.begin(), workers_.end(), [](const auto& w) { return w->running(); });
+  }
+
+  void watch() {
+    cancel_watch_.async_wait(cancel_watch_.wait_read, [this](auto error) {
+      if (error || stage_ == Stage::kDone) return;
+      result_.interrupted = true;
+      end_all();
+    });
+    if (dir_ && dir_->fd() >= 0) {
+      dir_watch_.assign(::fcntl(dir_->fd(), F_DUPFD_CLOEXEC, 3));
+      watch_dir();
+    }
+    arm_limits();
+  }
+
+  void watch_dir() {
+    dir_watch_.async_wait(dir_watch_.wait_read, [this](auto error) {
+      if (error) return;
+      poll_dir();
+      watch_dir();
+    });
+  }
+
+  void poll_dir() {
+    if (dir_ && dir_->poll()) {
+      clock_.heard(Clock::now());
+      take_events(nullptr);
+    }
+  }
+
+  // Events that came since the last call; `worker` is whose pipe they came by, null for the folder.
+  void take_events(Worker* worker) {
+    const Clock::time_point now = Clock::now();
+    const auto& events = result_.trace.events;
+    for (; seen_ < events.size(); ++seen_) {
+      const trace::Event& event = events[seen_];
+      const int rank = event.rank ? *event.rank : worker != nullptr ? worker->rank() : -1;
+      if (event.ev == "phase_begin") {
+        const std::string phase = event.str("phase");
+        clock_.begin(event.source, rank, phase, now);
+        if (progress_) progress_(rank, phase);
+      } else if (event.ev == "phase_end") {
+        clock_.end(event.source, event.str("phase"), now);
+        if (worker != nullptr) worker->sample_peak();
+      } else if (event.ev == "bye") {
+        clock_.gone(event.source, now);
+        if (worker != nullptr) worker->sample_peak();
+      }
+    }
+    if (stage_ == Stage::kWatching && clock_.next() < armed_for_) arm_limits();
+  }
+
+  void arm_limits() {
+    if (stage_ != Stage::kWatching) return;
+    // Without inotify the folder is looked at every 50 ms, on this timer.
+    armed_for_ = clock_.next();
+    if (dir_ && dir_->fd() < 0) {
+      armed_for_ = std::min(armed_for_, Clock::now() + std::chrono::milliseconds(50));
+    }
+    limit_timer_.expires_at(armed_for_);
+    limit_timer_.async_wait([this](auto error) {
+      if (error || stage_ != Stage::kWatching) return;
+      poll_dir();
+      if (const auto expiry = clock_.expired(Clock::now())) {
+        give_up(*expiry);
+      } else {
+        arm_limits();
+      }
+    });
+  }
+
+  void give_up(const PhaseClock::Expiry& expiry) {
+    result_.hung = true;
+    result_.hang_kind = expiry.kind;
+    result_.hang_phase = expiry.phase;
+    harness_events_.push_back(trace::harness_event(
+        "deadline",
+        {{"phase", expiry.phase}, {"kind", expiry.kind}, {"after_s", expiry.after_s}},
+        expiry.rank >= 0 ? std::optional<int>(expiry.rank) : std::nullopt));
+    end_all();
+  }
+
+  void ended(Worker& worker) {
+    const Clock::time_point now = Clock::now();
+    clock_.heard(now);
+    clock_.gone(worker.source(), now);
+    if (progress_) progress_(worker.rank(), "ended");
+    if (worker.failed() && result_.first_failed_rank < 0) result_.first_failed_rank = worker.rank();
+    if (!any_running()) return settle();
+    if (!worker.failed() || stage_ != Stage::kWatching || peers_timed_) return;
+    // The others often fail of the same cause in the same moment, and their own words say more than
+    // our signal would.
+    peers_timed_ = true;
+    end_timer_.expires_after(seconds(spec_.deadlines.peer_grace_s * spec_.deadlines.scale));
+    end_timer_.async_wait([this](auto error) {
+      if (!error && stage_ == Stage::kWatching) end_all();
+    });
+  }
+
+  void end_all() {
+    if (stage_ != Stage::kWatching || workers_.empty()) return;
+    stage_ = Stage::kEnding;
+    limit_timer_.cancel();
+    ended_by_us_ = any_running();
+    grace_over_ = Clock::now() + seconds(spec_.deadlines.shutdown_grace_s);
+    for (const auto& worker : workers_) worker->signal(SIGTERM);
+    end_timer_.expires_at(grace_over_);
+    end_timer_.async_wait([this](auto error) {
+      if (error || stage_ != Stage::kEnding) return;
+      for (const auto& worker : workers_) worker->signal(SIGKILL);
+      end_timer_.expires_after(seconds(kUnkillable_s));
+      end_timer_.async_wait([this](auto again) {
+        if (again || stage_ != Stage::kEnding) return;
+        if (result_.infra_error.empty()) {
+          result_.infra_error = "a worker does not end though it got SIGKILL (blocked in the kernel)";
+        }
+        done();
+      });
+    });
+  }
+
+  // Every worker is gone. Their descendants may still be on their way out.
+  void settle() {
+    if (stage_ == Stage::kDone) return;
+    if (stage_ != Stage::kSettling) {
+      stage_ = Stage::kSettling;
+      limit_timer_.cancel();
+      end_timer_.cancel();
+      settle_until_ =
+          ended_by_us_ ? grace_over_ : Clock::now() + seconds(spec_.deadlines.settle_s);
+    }
+    bool quiet = true;
+    for (const auto& worker : workers_) quiet = worker->drain() && quiet;
+    poll_dir();
+    const std::vector<ProcessInfo> left = orphans_.find();
+    if (left.empty() && quiet) return done();
+    if (Clock::now() >= settle_until_ || result_.interrupted) {
+      remove_leftovers(left);
+      return done();
+    }
+    settle_timer_.expires_after(settle_pause_);
+    settle_pause_ = std::min<Clock::duration>(settle_pause_ * 2, std::chrono::milliseconds(50));
+    settle_timer_.async_wait([this](auto error) {
+      if (!error) settle();
+    });
+  }
+
+  void remove_leftovers(std::vector<ProcessInfo> left) {
+    if (left.empty()) {
+      // Nobody carries our marker, yet a pipe of ours is open somewhere.
+      std::vector<std::uint64_t> pipes;
+      for (const auto& worker : workers_) {
+        for (const std::uint64_t inode : worker->open_pipes()) pipes.push_back(inode);
+      }
+      left = holders_of_pipes(pipes);
+      for (const ProcessInfo& process : left) ::kill(process.pid, SIGKILL);
+    }
+    for (std::size_t i = 0; i < left.size() && i < kMaxLeftovers && !ended_by_us_; ++i) {
+      harness_events_.push_back(trace::harness_event(
+          "leftover", {{"what", "process"},
+                       {"pid", left[i].pid},
+                       {"cmd", mask(left[i].command, spec_.secrets)}}));
+    }
+    const std::size_t unkillable = orphans_.kill_all();
+    if (unkillable > 0 && result_.infra_error.empty()) {
+      result_.infra_error = std::to_string(unkillable) + " descendants do not end though they got "
+                            "SIGKILL";
+    }
+    for (const auto& worker : workers_) worker->drain();
+  }
+
+  void done() {
+    stage_ = Stage::kDone;
+    io_.stop();
+  }
+
+  void finish(bool kernel_killed) {
+    for (const auto& worker : workers_) worker->finish();
+    if (dir_) dir_->finish();
+    take_events(nullptr);
+    bool secret = dir_ && dir_->saw_secret();
+    for (const auto& worker : workers_) {
+      secret = secret || worker->saw_secret();
+      finish(*worker, kernel_killed);
+    }
+    if (dir_ && !ended_by_us_) {
+      for (const std::string& file : files_below(spec_.run_dir / "tmp", kMaxLeftovers)) {
+        harness_events_.push_back(
+            trace::harness_event("leftover", {{"what", "file"}, {"path", "tmp/" + file}}));
+      }
+    }
+    if (secret) mask_events(result_.trace, spec_.secrets);
+    for (trace::Event& event : harness_events_) result_.trace.events.push_back(std::move(event));
+    result_.trace.sort_by_time();
+  }
+
+  void finish(const Worker& worker, bool kernel_killed) {
+    const verdict::WorkerEnd& end = worker.end();
+    trace::json body = {{"pid", end.pid},
+                        {"killed_by_us", end.killed_by_us},
+                        {"needed_sigkill", end.needed_sigkill},
+                        {"peak_rss_bytes", end.peak_rss_bytes},
+                        {"peak_exact", worker.peak_exact()},
+                        {"wall_s", end.wall_s},
+                        {"cpu_s", end.cpu_s}};
+    if (end.exited) {
+      body["exit_code"] = end.exit_code;
+    } else {
+      body["signal"] = end.signal;
+      body["signal_name"] = signal_name(end.signal);
+    }
+    const std::string evidence =
+        oom_evidence(end, worker.source(), result_.trace, worker.outputs(), kernel_killed);
+    if (!evidence.empty()) {
+      body["oom"] = true;
+      body["oom_evidence"] = mask(evidence, spec_.secrets);
+    }
+    if (spec_.memory_bytes) body["memory_limit_bytes"] = *spec_.memory_bytes;
+    trace::Event event = trace::harness_event("process_end", std::move(body), end.rank);
+    if (worker.ended_ns() > 0) event.t_ns = worker.ended_ns();
+    harness_events_.push_back(std::move(event));
+    result_.workers.push_back(end);
+    for (const verdict::Output& output : worker.outputs()) result_.outputs.push_back(output);
+  }
+
+  enum class Stage { kWatching, kEnding, kSettling, kDone };
+
+  const TargetSpec& spec_;
+  const Progress& progress_;
+  const std::string id_;
+  Orphans orphans_;
+  PhaseClock clock_;
+  TargetResult result_;
+  std::vector<trace::Event> harness_events_;  // joined at the end: readers append while it runs
+  std::size_t seen_ = 0;                      // events of the trace that were looked at
+  asio::io_context io_{1};
+  asio::posix::basic_stream_descriptor<Worker::Executor> cancel_watch_, dir_watch_;
+  asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, Worker::Executor> limit_timer_,
+      end_timer_, settle_timer_;
+  std::vector<char> scratch_;
+  std::unique_ptr<EventsDir> dir_;
+  Fd null_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  Stage stage_ = Stage::kWatching;
+  bool ended_by_us_ = false, peers_timed_ = false;
+  Clock::time_point armed_for_, grace_over_, settle_until_;
+  Clock::duration settle_pause_ = std::chrono::milliseconds(1);
+};
+
+}  // namespace
+
+TargetResult run_target(const TargetSpec& spec, const CancelToken& cancel,
+                        const Progress& progress) {
+  try {
+    return Run(spec, cancel, progress).run();
+  } catch (const std::exception& error) {
+    TargetResult result;
+    result.infra_error = std::string("watching the run failed: ") + error.what();
+    return result;
+  }
+}
+
+}  // namespace warmgate::target
