@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "harness/run/doctor.h"
-#include "harness/run/extras.h"
+#include "harness/run/needs.h"
 #include "harness/run/prepare.h"
 #include "harness/run/reproduce.h"
 #include "harness/run/rows.h"
@@ -151,76 +151,6 @@ TEST(Reproduce, NamesEveryChoiceThatChangesTheResult) {
             "limits.max_num_seqs=4 --timeout 2.5 --jit host --no-cache");
 }
 
-TEST(Metrics, NamedGroupsBecomePlainOnes) {
-  EXPECT_EQ(plain_pattern("took (?<value>[0-9.]+) s"),
-            (std::pair<std::string, std::size_t>{"took ([0-9.]+) s", 1}));
-  EXPECT_EQ(plain_pattern("(a|b) (?:x) (?<n>.)(?P<value>\\d+)"),
-            (std::pair<std::string, std::size_t>{"(a|b) (?:x) (.)(\\d+)", 3}));
-  EXPECT_EQ(plain_pattern("\\((?<value>x)[(]"),
-            (std::pair<std::string, std::size_t>{"\\((x)[(]", 1}));
-  EXPECT_THROW(plain_pattern("no group"), std::runtime_error);
-  EXPECT_THROW(plain_pattern("(?<value"), std::runtime_error);
-}
-
-TEST(Metrics, FromTheLogTheLastMatchAndNeverZero) {
-  const RunDir dir("metrics");
-  const fs::path file = put(dir, "m.yaml",
-                            "metrics:\n"
-                            "  - name: init_s\n"
-                            "    unit: s\n"
-                            "    direction: lower\n"
-                            "    log: 'init took (?<value>[0-9.]+) s'\n"
-                            "  - {name: groups, unit: groups, event: kv, pointer: /extra/0/n}\n");
-  const Extras extras = load_extras({file}, {});
-  ASSERT_EQ(extras.metrics.size(), 2u);
-  trace::Trace trace;
-  std::vector<verdict::Output> outputs(1);
-  EXPECT_EQ(measure(extras.metrics[0], trace, outputs), std::nullopt);
-  outputs[0].head = "init took 1.5 s\ninit took soon s\n";
-  outputs[0].tail = "x\ninit took 2.5 s";
-  EXPECT_EQ(measure(extras.metrics[0], trace, outputs), 2.5);
-  EXPECT_EQ(measure(extras.metrics[1], trace, outputs), std::nullopt);
-  trace::Event kv;
-  kv.ev = "kv";
-  kv.body = {{"extra", {{{"n", 7}}}}};
-  trace.events.push_back(kv);
-  EXPECT_EQ(measure(extras.metrics[1], trace, outputs), 7);
-}
-
-TEST(Metrics, EverythingThatIsWrongInOneGo) {
-  const RunDir dir("metrics");
-  const fs::path file = put(dir, "m.yaml",
-                            "metrics:\n"
-                            "  - {name: kv_bytes, unit: bytes, log: '(?<value>x)'}\n"
-                            "  - {name: a, unit: s, directon: lower, log: '(?<value>x'}\n"
-                            "  - {name: b, unit: s}\n"
-                            "  - {name: c, unit: s, event: kv, pointer: bytes}\n");
-  try {
-    load_extras({file}, {});
-    FAIL();
-  } catch (const scenario::ScenarioError& error) {
-    std::string all;
-    for (const auto& problem : error.problems()) all += problem.text() + "\n";
-    EXPECT_THAT(all, HasSubstr("built-in figure"));
-    EXPECT_THAT(all, HasSubstr("direction"));
-    EXPECT_THAT(all, HasSubstr("no usable pattern"));
-    EXPECT_THAT(all, HasSubstr("exactly one of"));
-    EXPECT_THAT(all, HasSubstr("JSON pointer"));
-    EXPECT_THAT(all, HasSubstr("m.yaml:3:"));
-  }
-}
-
-TEST(Contracts, AProgramWithASlashIsFoundBesideItsFile) {
-  const RunDir dir("contracts");
-  const fs::path file = put(dir, "c.yaml", "name: mine\nargv: [./judge.py, x]\nneeds: [kv]\n");
-  const Extras extras = load_extras({}, {file});
-  ASSERT_EQ(extras.contracts.size(), 1u);
-  EXPECT_EQ(extras.contracts[0].argv[0], (dir.path() / "judge.py").string());
-  EXPECT_THAT(extras.contracts[0].needs, ElementsAre("kv"));
-  const fs::path taken = put(dir, "d.yaml", "name: keys-valid\nargv: [x]\n");
-  EXPECT_THROW(load_extras({}, {taken}), scenario::ScenarioError);
-}
-
 TEST(Prepare, OneEngineARankWithItsConfigurationAndSharedMemory) {
   scenario::Scenario scenario;
   scenario.name = "s/../x";
@@ -280,6 +210,29 @@ TEST(Prepare, WithoutAnEngineTheMachineIsAtFault) {
   scenario::Variant variant;
   variant.ranks.resize(1);
   EXPECT_THROW(prepare({}, variant, {}), std::runtime_error);
+}
+
+TEST(Needs, NamesTheNumbers) {
+  const Gpu h200{"H200", 139.8, 9, 0}, small{"A10", 22.5, 8, 6};
+  EXPECT_EQ(unmet_need({}, {}), "");
+  scenario::Needs needs;
+  needs.gpus = 2;
+  EXPECT_EQ(unmet_need(needs, {}), "needs 2 GPU(s); this machine has 0");
+  EXPECT_EQ(unmet_need(needs, {h200, small}), "");
+  needs.gpu_gib = 80;
+  EXPECT_THAT(unmet_need(needs, {h200, small}), HasSubstr("2 GPU(s) of 80 GiB"));
+  EXPECT_THAT(unmet_need(needs, {h200, small}), HasSubstr("has 2, 1 of which fit"));
+  needs.gpus = 1;
+  needs.arch = {"sm_90a"};
+  EXPECT_EQ(unmet_need(needs, {small, h200}), "");
+  needs.arch = {"sm_100a", "sm_120a"};
+  EXPECT_THAT(unmet_need(needs, {h200}), HasSubstr("sm_100a or sm_120a"));
+}
+
+TEST(Needs, AGpuIsOneGpuWhereOnlyItsSizeIsGiven) {
+  scenario::Needs needs;
+  needs.gpu_gib = 1;
+  EXPECT_THAT(unmet_need(needs, {}), HasSubstr("needs 1 GPU"));
 }
 
 TEST(Doctor, SaysWhyAndWhatItCosts) {

@@ -35,11 +35,10 @@ void append_choices(const Options& options, std::vector<std::string>& words) {
   if (!options.expect) words.push_back("--no-expect");
   if (!options.load.device.empty()) add("--device", options.load.device);
   for (const std::string& overlay : options.load.overlays) add("--set", overlay);
-  if (!options.load.fixtures.empty()) add("--fixtures", options.load.fixtures.string());
   if (options.timeout_s) add("--timeout", fmt::format("{:g}", *options.timeout_s));
   if (options.jit != jit::Backend::kAuto) add("--jit", std::string(to_string(options.jit)));
   if (options.no_cache) words.push_back("--no-cache");
-  if (!options.cache_dir.empty()) add("--kernel-cache", options.cache_dir.string());
+  if (!options.cache_dir.empty()) add("--cache-dir", options.cache_dir.string());
   if (!options.engine.empty()) add("--engine", options.engine.string());
   if (!options.today.empty()) add("--today", options.today);
   for (const fs::path& metric : options.metrics) add("--metrics", metric.string());

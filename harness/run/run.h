@@ -71,6 +71,18 @@ struct GateResult {
 GateResult run_scenarios(const std::vector<std::filesystem::path>& files, const Options& options,
                          const target::CancelToken& cancel, const Progress& progress = {});
 
+/// The same for scenarios that are loaded already (plan, keys, tests); `options.load` is not used.
+GateResult run_loaded(std::vector<scenario::Scenario> scenarios, const Options& options,
+                      const target::CancelToken& cancel, const Progress& progress = {});
+
+/// options.load with the names that options.metrics and options.contracts bring, so that a scenario
+/// may speak of them. Throws ScenarioError if one of those files is wrong.
+scenario::LoadOptions load_options(const Options& options);
+
+/// B against A over the runs of one scenario: what `ab` decides by. Names as in VariantResult.
+[[nodiscard]] verdict::RunVerdict compare(const ScenarioResult& result, const std::string& a,
+                                          const std::string& b, const Options& options);
+
 /// Exit code of `run`, `gate`, `ab` for a set of verdicts: the first present of 1, 4, 3, 0.
 int exit_code(const std::vector<verdict::Verdict>& verdicts, bool allow_skip);
 

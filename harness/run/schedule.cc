@@ -23,10 +23,17 @@ int usable_cores() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
 }
 
-bool is_time_gated(const scenario::Scenario& scenario) {
-  return std::any_of(scenario.gate.begin(), scenario.gate.end(), [](const auto& entry) {
-    const trace::FigureRule* figure = trace::find_figure(entry.first);
-    return figure != nullptr && figure->unit == "s" && (entry.second.max || entry.second.min);
+bool is_time_gated(const scenario::Scenario& scenario,
+                   const std::vector<verdict::Metric>& metrics) {
+  const auto is_time = [&](const std::string& name) {
+    const trace::FigureRule* figure = trace::find_figure(name);
+    if (figure != nullptr) return figure->unit == verdict::kTimeUnit;
+    return std::any_of(metrics.begin(), metrics.end(), [&](const verdict::Metric& metric) {
+      return metric.name == name && metric.unit == verdict::kTimeUnit;
+    });
+  };
+  return std::any_of(scenario.gate.begin(), scenario.gate.end(), [&](const auto& entry) {
+    return (entry.second.max || entry.second.min) && is_time(entry.first);
   });
 }
 

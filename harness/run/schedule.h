@@ -10,6 +10,7 @@
 #include "harness/run/rows.h"
 #include "harness/run/run.h"
 #include "harness/target/machine_lock.h"
+#include "harness/verdict/metrics.h"
 
 namespace warmgate::run {
 
@@ -39,7 +40,8 @@ struct ScheduleOptions {
 };
 
 /// True if the gate holds a bound on a time of this scenario: then nothing may run beside it.
-bool is_time_gated(const scenario::Scenario& scenario);
+bool is_time_gated(const scenario::Scenario& scenario,
+                   const std::vector<verdict::Metric>& metrics = {});
 
 /// Runs every job that has no `skip`, and writes the rows started, phase and ended. Each run has a
 /// thread of its own for all its life: workers die with the thread that started them. What cannot

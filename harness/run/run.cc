@@ -1,0 +1,339 @@
+#include "harness/run/run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "harness/run/judge.h"
+#include "harness/run/keys.h"
+#include "harness/run/needs.h"
+#include "harness/run/reproduce.h"
+#include "harness/run/rows.h"
+#include "harness/run/run_dir.h"
+#include "harness/run/schedule.h"
+#include "harness/scenario/problems.h"
+#include "harness/target/environment.h"
+#include "harness/target/mask.h"
+#include "harness/trace/wire.h"
+#include "harness/verdict/expectation.h"
+
+extern char** environ;
+
+namespace warmgate::run {
+
+namespace fs = std::filesystem;
+using scenario::Problem;
+using scenario::Scenario;
+using scenario::ScenarioError;
+using scenario::Variant;
+using verdict::Verdict;
+
+namespace {
+
+bool is_chosen(const Variant& variant, const std::vector<std::string>& names) {
+  return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+           return name == variant.name || name == variant.base_name;
+         });
+}
+
+// A name that no scenario has is a slip of the user's, not an empty run.
+void refuse_unknown_variants(const std::vector<Scenario>& scenarios,
+                             const std::vector<std::string>& names) {
+  std::vector<Problem> problems;
+  std::vector<std::string> known;
+  for (const Scenario& scenario : scenarios) {
+    for (const Variant& variant : scenario.variants) {
+      for (const std::string& name : {variant.base_name, variant.name}) {
+        if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+      }
+    }
+  }
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string file = scenarios.size() == 1 ? scenarios[0].path.string() : "--variant";
+    problems.push_back(
+        {file, 0, 0, "variants",
+         fmt::format("there is no variant '{}'; one of {}{}", name, scenario::list_of(known),
+                     scenario::did_you_mean(name, known))});
+  }
+  if (!problems.empty()) throw ScenarioError(std::move(problems));
+}
+
+std::vector<Scenario> load_all(const std::vector<fs::path>& files,
+                               const scenario::LoadOptions& options) {
+  std::vector<Scenario> out;
+  std::vector<Problem> problems;
+  for (const fs::path& file : files) {
+    try {
+      out.push_back(scenario::load_scenario(file, options));
+    } catch (const ScenarioError& error) {
+      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+    }
+  }
+  if (!problems.empty()) throw ScenarioError(std::move(problems));
+  return out;
+}
+
+std::vector<verdict::Accepted> read_all_accepted(const std::vector<Scenario>& scenarios) {
+  std::vector<verdict::Accepted> out;
+  std::vector<Problem> problems;
+  for (const Scenario& scenario : scenarios) {
+    try {
+      out.push_back(verdict::read_accepted(scenario.accepted_path()));
+    } catch (const std::exception& error) {
+      problems.push_back({scenario.accepted_path().string(), 0, 0, "", error.what()});
+    }
+  }
+  if (!problems.empty()) throw ScenarioError(std::move(problems));
+  return out;
+}
+
+// Does f(i) for every i on up to `threads` threads, this one among them; throws what the first f
+// threw, once all have ended.
+template <typename F>
+void in_parallel(std::size_t count, int threads, F&& f) {
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failed;
+  std::once_flag once;
+  const auto work = [&] {
+    try {
+      for (std::size_t i = next++; i < count; i = next++) f(i);
+    } catch (...) {
+      std::call_once(once, [&] { failed = std::current_exception(); });
+      next = count;
+    }
+  };
+  {
+    std::vector<std::jthread> pool;
+    const auto most = std::min(count, static_cast<std::size_t>(std::max(1, threads)));
+    for (std::size_t i = 1; i < most; ++i) pool.emplace_back(work);
+    work();
+  }
+  if (failed) std::rethrow_exception(failed);
+}
+
+class Gate {
+ public:
+  Gate(std::vector<Scenario> scenarios, const Options& options, const target::CancelToken& cancel,
+       const Progress& progress)
+      : options_(options),
+        cancel_(cancel),
+        progress_(progress),
+        extras_(load_extras(options)),
+        cores_(usable_cores()),
+        threads_(options.jobs > 0 ? options.jobs : cores_) {
+    refuse_unknown_variants(scenarios, options.variants);
+    accepted_ = read_all_accepted(scenarios);
+    for (Scenario& scenario : scenarios) {
+      ScenarioResult result;
+      // --no-expect: nothing is expected, so nothing may be shown as expected either.
+      if (!options.expect) {
+        for (Variant& variant : scenario.variants) variant.expect = {};
+      }
+      result.scenario = std::move(scenario);
+      result_.scenarios.push_back(std::move(result));
+    }
+  }
+
+  GateResult run() {
+    const std::int64_t start = trace::now_ns();
+    if (options_.no_cache) private_cache_.emplace("cache");
+    // A cache that the user named is shared by all runs, its own folder is this call's alone.
+    const fs::path cache = options_.no_cache            ? private_cache_->path()
+                           : options_.cache_dir.empty() ? jit::default_cache_dir()
+                                                        : fs::absolute(options_.cache_dir);
+    secrets_ = target::collect_secrets(environ);
+    result_.machine = target::environment_record(secrets_);
+    std::vector<fs::path> files;
+    for (const ScenarioResult& each : result_.scenarios) files.push_back(each.scenario.path);
+    result_.command = gate_command(files, options_);
+
+    RowWriter rows(options_.rows);
+    plan();
+    rows.gate("gate",
+              {{"command", result_.command}, {"runs", jobs_.size()}, {"machine", result_.machine}});
+    for (const Job& job : jobs_) {
+      rows.run("planned", job.row(), {{"time_gated", job.time_gated}, {"skip", job.skip}});
+    }
+
+    ScheduleOptions schedule;
+    schedule.jobs = threads_;
+    schedule.cores = cores_;
+    schedule.prepare.engine = find_engine(options_.engine);
+    schedule.prepare.cache_dir = cache;
+    schedule.prepare.jit = options_.jit;
+    schedule.prepare.timeout_s = options_.timeout_s;
+    schedule.prepare.secrets = secrets_;
+    run_jobs(jobs_, schedule, cancel_, rows, progress_);
+
+    KeyJudge keys(cache, options_.jit);
+    judge_keys(keys);
+    judge_runs(keys, rows);
+    result_.interrupted = cancel_.cancelled();
+    result_.wall_s = static_cast<double>(trace::now_ns() - start) / 1e9;
+    rows.gate("done", {{"verdict", to_string(result_.verdict)},
+                       {"interrupted", result_.interrupted},
+                       {"wall_s", result_.wall_s}});
+    return std::move(result_);
+  }
+
+ private:
+  void plan() {
+    for (ScenarioResult& result : result_.scenarios) {
+      const std::string unmet = unmet_need(result.scenario.needs, gpus_if(result.scenario.needs));
+      for (const Variant& variant : result.scenario.variants) {
+        if (!is_chosen(variant, options_.variants)) continue;
+        for (int repeat = 0; repeat < std::max(1, options_.repeat); ++repeat) {
+          Job job;
+          job.scenario = &result.scenario;
+          job.variant = &variant;
+          job.repeat = repeat;
+          job.time_gated = is_time_gated(result.scenario, extras_.metrics);
+          job.skip = unmet;
+          jobs_.push_back(std::move(job));
+        }
+      }
+    }
+  }
+
+  // NVML takes 20 ms to open, so it is asked only where somebody needs a GPU.
+  static const std::vector<Gpu>& gpus_if(const scenario::Needs& needs) {
+    static const std::vector<Gpu> none;
+    return needs.gpus || needs.gpu_gib || !needs.arch.empty() ? gpus_here() : none;
+  }
+
+  void judge_keys(KeyJudge& keys) {
+    for (const Job& job : jobs_) {
+      const bool native = job.variant->target.kind == scenario::Target::Kind::kNative;
+      if (!job.ended || !native || job.variant->ranks.empty()) continue;
+      keys.collect(job.result.trace, job.variant->ranks.front());
+    }
+    keys.compile(threads_, cancel_);
+    result_.not_observed = keys.not_observed();
+  }
+
+  void judge_runs(KeyJudge& keys, RowWriter& rows) {
+    const JudgeContext context{options_, extras_, keys, result_.machine,
+                               options_.today.empty() ? today_utc() : options_.today};
+    std::vector<JudgedRun> judged(jobs_.size());
+    in_parallel(jobs_.size(), threads_, [&](std::size_t i) {
+      judged[i] = judge(jobs_[i], accepted_of(*jobs_[i].scenario), context);
+      const verdict::RunRecord& run = judged[i].record;
+      nlohmann::ordered_json fields = {{"outcome", to_string(run.outcome)},
+                                       {"verdict", to_string(judged[i].verdict.verdict)},
+                                       {"phase", run.phase},
+                                       {"reason", run.reason},
+                                       {"reproduce", run.reproduce}};
+      if (run.fingerprint) fields["fingerprint"] = run.fingerprint->id();
+      rows.run("judged", jobs_[i].row(), std::move(fields));
+    });
+
+    std::size_t next = 0;
+    for (std::size_t s = 0; s < result_.scenarios.size(); ++s) {
+      ScenarioResult& result = result_.scenarios[s];
+      for (const Variant& variant : result.scenario.variants) {
+        VariantResult out;
+        std::vector<verdict::RunVerdict> verdicts;
+        for (; next < jobs_.size() && jobs_[next].variant == &variant; ++next) {
+          out.runs.push_back(std::move(judged[next].record));
+          verdicts.push_back(std::move(judged[next].verdict));
+        }
+        if (out.runs.empty()) continue;
+        std::vector<const verdict::RunRecord*> runs;
+        for (const verdict::RunRecord& run : out.runs) runs.push_back(&run);
+        out.variant = variant;
+        out.verdict = verdict::over_repeats(runs, verdicts);
+        result.variants.push_back(std::move(out));
+      }
+      const bool all = result.variants.size() == result.scenario.variants.size();
+      if (result.variants.empty()) {
+        result.verdict = Verdict::kSkip;
+        result.reason = "none of its variants was asked for";
+        continue;
+      }
+      conclude(result, all, accepted_[s], context);
+    }
+    std::vector<Verdict> verdicts;
+    for (const ScenarioResult& result : result_.scenarios) verdicts.push_back(result.verdict);
+    result_.verdict = verdict::worst(verdicts);
+  }
+
+  const verdict::Accepted& accepted_of(const Scenario& scenario) const {
+    for (std::size_t s = 0; s < result_.scenarios.size(); ++s) {
+      if (&result_.scenarios[s].scenario == &scenario) return accepted_[s];
+    }
+    static const verdict::Accepted none;
+    return none;
+  }
+
+  const Options& options_;
+  const target::CancelToken& cancel_;
+  const Progress& progress_;
+  Extras extras_;
+  int cores_, threads_;
+  std::vector<verdict::Accepted> accepted_;  // parallel to result_.scenarios
+  std::vector<std::string> secrets_;
+  std::optional<RunDir> private_cache_;
+  std::vector<Job> jobs_;  // by scenario, then variant, then repeat; points into result_
+  GateResult result_;
+};
+
+}  // namespace
+
+scenario::LoadOptions load_options(const Options& options) {
+  const Extras extras = load_extras(options);
+  scenario::LoadOptions out = options.load;
+  for (const verdict::Metric& metric : extras.metrics) out.extra_figures[metric.name] = metric.unit;
+  for (const contract::ExternalContract& contract : extras.contracts) {
+    out.extra_contracts.push_back(contract.name);
+  }
+  return out;
+}
+
+GateResult run_scenarios(const std::vector<fs::path>& files, const Options& options,
+                         const target::CancelToken& cancel, const Progress& progress) {
+  return run_loaded(load_all(files, load_options(options)), options, cancel, progress);
+}
+
+GateResult run_loaded(std::vector<Scenario> scenarios, const Options& options,
+                      const target::CancelToken& cancel, const Progress& progress) {
+  return Gate(std::move(scenarios), options, cancel, progress).run();
+}
+
+verdict::RunVerdict compare(const ScenarioResult& result, const std::string& a,
+                            const std::string& b, const Options& options) {
+  const auto side = [&](const std::string& name) {
+    std::vector<const verdict::RunRecord*> runs;
+    for (const VariantResult& variant : result.variants) {
+      if (variant.variant.name != name) continue;
+      for (const verdict::RunRecord& run : variant.runs) runs.push_back(&run);
+    }
+    return runs;
+  };
+  const verdict::Accepted accepted = verdict::read_accepted(result.scenario.accepted_path());
+  verdict::GateContext gate;
+  gate.rules = &result.scenario.gate;
+  gate.accepted = accepted.find(b);
+  gate.allow = &result.scenario.allow;
+  gate.today = options.today.empty() ? today_utc() : options.today;
+  return verdict::judge_ab(side(a), side(b), gate);
+}
+
+int exit_code(const std::vector<Verdict>& verdicts, bool allow_skip) {
+  const auto has = [&](Verdict verdict) {
+    return std::find(verdicts.begin(), verdicts.end(), verdict) != verdicts.end();
+  };
+  if (has(Verdict::kFail)) return 1;
+  if (has(Verdict::kInfra)) return 4;
+  if (has(Verdict::kInconclusive)) return 3;
+  if (has(Verdict::kPass)) return 0;
+  return allow_skip ? 0 : 3;  // nothing was judged
+}
+
+}  // namespace warmgate::run
