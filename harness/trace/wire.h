@@ -58,6 +58,8 @@ class EventWriter {
   /// Uses a descriptor of the caller's, e.g. in tests. Not closed by the writer.
   void open_descriptor(int fd);
   bool is_open() const { return fd_ >= 0; }
+  /// -1 if there is none. For handlers of fatal signals, which can only write(2).
+  int descriptor() const { return fd_; }
 
   void hello(std::string_view engine, std::optional<int> rank, std::optional<int> world,
              const std::vector<std::string>& emits);

@@ -113,6 +113,14 @@ void DeviceMemory::release(Site site, std::int64_t rounded_bytes) {
   pools_[state.pool_index].use.live -= rounded_bytes;
 }
 
+void DeviceMemory::give_back_all() {
+  for (std::size_t i = 0; i < sites_.size(); ++i) {
+    const SiteState& state = sites_[i];
+    if (state.live == 0 || state.lifetime != Lifetime::kPersistent) continue;
+    free({0, state.live, static_cast<Site>(i)});
+  }
+}
+
 std::map<std::string, PoolUse> DeviceMemory::pools() const {
   std::map<std::string, PoolUse> out;
   for (const Pool& pool : pools_) out[pool.name] = pool.use;

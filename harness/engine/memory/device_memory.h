@@ -53,6 +53,8 @@ class DeviceMemory {
   void free(const Allocation& allocation);
   /// Gives back `rounded_bytes` that several allocations of one site hold together.
   void release(Site site, std::int64_t rounded_bytes);
+  /// The engine ends: what is held for its lifetime goes all at once, a `free` event a site.
+  void give_back_all();
 
   std::int64_t total() const { return total_; }
   std::int64_t live() const { return persistent_ + transient_; }

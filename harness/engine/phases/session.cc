@@ -1,0 +1,23 @@
+#include "harness/engine/phases/session.h"
+
+namespace warmgate::engine {
+
+void Session::barrier() {
+  const std::int64_t seq = collectives.barrier("world");
+  recorder.collective("world", "barrier", 0, seq);
+}
+
+void Session::step(const Batch& batch, bool with_draft) {
+  StepShape shape;
+  shape.dummy = batch.dummy;
+  const std::int64_t threshold = model->decode_threshold();
+  for (const BatchRequest& request : batch.requests) {
+    shape.rows += request.query;
+    ++(request.query > threshold ? shape.prefills : shape.decodes);
+  }
+  steps.add(shape);
+  model->step(batch, with_draft);
+  recorder.heartbeat();
+}
+
+}  // namespace warmgate::engine

@@ -1,0 +1,25 @@
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "harness/engine/phases/phases.h"
+
+namespace warmgate::engine::phases {
+
+void shutdown(Session& s) {
+  if (s.model->free_blocks() != s.all_blocks)
+    throw std::logic_error(
+        fmt::format("{} of {} KV blocks came back", s.model->free_blocks(), s.all_blocks));
+  if (const std::int64_t held = s.memory->live() - s.memory->persistent_bytes(); held != 0)
+    throw std::logic_error(fmt::format("{} bytes of step memory are still held", held));
+  s.barrier();
+  s.model.reset();
+  s.kernels.reset();
+  // Everything else lasts as long as the engine does, and goes with it.
+  s.memory->give_back_all();
+  if (s.memory->live() != 0)
+    throw std::logic_error(
+        fmt::format("{} bytes of device memory are still held", s.memory->live()));
+}
+
+}  // namespace warmgate::engine::phases
