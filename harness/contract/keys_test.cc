@@ -1,0 +1,176 @@
+// keys-valid, keys-reachable, keys-covered.
+#include <gtest/gtest.h>
+
+#include "harness/contract/test_trace.h"
+
+namespace warmgate::contract {
+namespace {
+
+using namespace testing;
+
+scenario::Resolved with_archs(std::vector<std::string> archs) {
+  scenario::Resolved resolved;
+  resolved.architectures = std::move(archs);
+  return resolved;
+}
+
+TEST(KeysValid, Kept) {
+  const Result result = judge_named("keys-valid", good_end());
+  EXPECT_EQ(result.state, State::kKept);
+  EXPECT_EQ(result.why, "");
+}
+
+TEST(KeysValid, OneFindingPerKeyOverHostAndArchitectures) {
+  TraceBuilder t;
+  t.hello().begin("warmup");
+  // The engine compiled leniently and was content.
+  t.compile("K{R=0}", "warmup").compile("K{R=1}", "warmup").end("warmup").bye().exited();
+  t.check("K{R=0}", false).check("K{R=1}", true);
+  for (const char* arch : {"sm_80", "sm_100a"}) {
+    t.compile("K{R=0}", "warmup", "failed", arch, "harness");
+    t.compile("K{R=1}", "warmup", "ok", arch, "harness");
+  }
+  const scenario::Resolved resolved = with_archs({"sm_90a", "sm_80", "sm_100a"});
+  const Result result = judge_named("keys-valid", t, &resolved);
+  ASSERT_EQ(result.findings.size(), 1u);
+  const Finding& f = result.findings[0];
+  EXPECT_EQ(f.key, "K{R=0}");
+  EXPECT_EQ(f.count, 3u);
+  EXPECT_NE(f.seen.find("host: division by zero"), std::string::npos) << f.seen;
+  EXPECT_NE(f.seen.find("sm_100a, sm_80"), std::string::npos) << f.seen;
+  EXPECT_EQ(f.detail["failed"].size(), 2u);
+  EXPECT_EQ(result.why, "");
+}
+
+TEST(KeysValid, TheHarnesssCompilesWarmNothing) {
+  TraceBuilder t;
+  t.hello().phase("warmup").bye().exited();
+  t.compile("K{R=0}", "warmup", "failed", "sm_80", "harness").check("K{R=0}", false);
+  EXPECT_EQ(judge_named("keys-valid", t).state, State::kKept);
+}
+
+TEST(KeysValid, HalfAnAnswerIsNone) {
+  TraceBuilder t;
+  t.hello().begin("warmup").compile("K{R=4}", "warmup").compile("K{R=1}", "warmup");
+  t.end("warmup").check("K{R=1}", true);
+  const Result result = judge_named("keys-valid", t);
+  EXPECT_EQ(result.state, State::kNotObserved);
+  EXPECT_EQ(result.missing, std::vector<std::string>{"check"});
+  EXPECT_NE(result.why.find("1 warmed key without"), std::string::npos);
+}
+
+TEST(KeysValid, WithoutACompilerTheHostHalfSpeaks) {
+  TraceBuilder t;
+  t.hello().begin("warmup");
+  t.add("compile", {{"kernel", "K"},
+                    {"key", "K{R=1}"},
+                    {"arch", "sm_90a"},
+                    {"source", "compiler"},
+                    {"status", "ok"},
+                    {"backend", "host"}});
+  t.end("warmup").check("K{R=1}", true);
+  const scenario::Resolved resolved = with_archs({"sm_90a"});
+  const Result result = judge_named("keys-valid", t, &resolved);
+  EXPECT_EQ(result.state, State::kKept);
+  EXPECT_EQ(result.why, "not compiled strictly for sm_90a");
+}
+
+TEST(KeysValid, AHostBackEndsFailureIsTheHosts) {
+  TraceBuilder t;
+  t.hello().begin("warmup");
+  t.add("compile", {{"kernel", "K"},
+                    {"key", "K{R=0}"},
+                    {"arch", "sm_90a"},
+                    {"source", "compiler"},
+                    {"status", "failed"},
+                    {"backend", "host"},
+                    {"log", "x / 0"}});
+  t.end("warmup").check("K{R=0}", false);
+  const Result result = judge_named("keys-valid", t);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].count, 1u);
+  EXPECT_TRUE(result.findings[0].detail["failed"].empty());
+}
+
+TEST(KeysValid, NotObserved) {
+  TraceBuilder t;
+  t.hello(0, {"compile"}).phase("warmup").bye().exited();
+  EXPECT_EQ(judge_named("keys-valid", t).missing, std::vector<std::string>{"check"});
+  TraceBuilder early;  // ended before warmup: nothing to say, not kept
+  early.hello().phase("load").exited(0, 1);
+  EXPECT_EQ(judge_named("keys-valid", early).state, State::kNotObserved);
+}
+
+TEST(KeysReachable, NotesWhatTheDispatcherCannotProduce) {
+  TraceBuilder t = good_end();
+  EXPECT_TRUE(judge_named("keys-reachable", t).notes.empty());
+  TraceBuilder more;
+  more.hello().begin("warmup").add("domain", {{"kernel", "K"}, {"keys", {"K{A=1}", 7, nullptr}}});
+  more.compile("K{A=1}", "warmup").compile("K{A=9}", "warmup").compile("L{A=9}", "warmup");
+  const Result result = judge_named("keys-reachable", more);
+  EXPECT_EQ(result.state, State::kKept);  // never more than a note
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_EQ(result.notes[0].key, "K{A=9}");
+  EXPECT_EQ(result.why, "no domain told for L");
+}
+
+TEST(KeysReachable, NotObservedWithoutADomain) {
+  TraceBuilder t;
+  t.hello().begin("warmup").compile("K{A=1}", "warmup");
+  EXPECT_EQ(judge_named("keys-reachable", t).state, State::kNotObserved);
+  TraceBuilder mute;
+  mute.hello(0, {"compile"});
+  EXPECT_EQ(judge_named("keys-reachable", mute).missing, std::vector<std::string>{"domain"});
+}
+
+TEST(KeysCovered, Kept) { EXPECT_EQ(judge_named("keys-covered", good_end()).state, State::kKept); }
+
+TEST(KeysCovered, LaunchedNeverWarmedAndCompiledLate) {
+  TraceBuilder t = good_run();
+  t.begin("serve").launch("K", "K{A=2}", "serve").compile("K{A=2}", "serve").end("serve");
+  const Result result = judge_named("keys-covered", t);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].key, "K{A=2}");
+  EXPECT_EQ(result.findings[0].seen, "launched, never warmed; compiled after ready");
+  EXPECT_EQ(result.findings[0].layer_kind, "c4a");
+}
+
+TEST(KeysCovered, AFailedCompileDoesNotCover) {
+  TraceBuilder t;
+  t.hello().begin("warmup").compile("K{A=1}", "warmup", "failed").end("warmup").begin("serve");
+  t.launch("K", "K{A=1}", "serve").end("serve");
+  EXPECT_EQ(judge_named("keys-covered", t).findings.at(0).seen,
+            "launched, its compile in warmup failed");
+}
+
+TEST(KeysCovered, TheDiskIsNoLateCompilation) {
+  TraceBuilder t = good_run();
+  t.compile("K{A=4}", "serve", "ok", "sm_90a", "channel", 0, "disk");
+  t.compile("K{A=4}", "serve", "ok", "sm_90a", "channel", 0, "memory");
+  EXPECT_EQ(judge_named("keys-covered", t).state, State::kKept);
+  t.compile("K{A=4}", "serve", "ok", "sm_90a", "channel", 0, "compiler");
+  EXPECT_EQ(judge_named("keys-covered", t).findings.at(0).seen,
+            "launched, compiled again; compiled after ready");
+}
+
+TEST(KeysCovered, EachRankForItself) {
+  TraceBuilder t(2);
+  t.hello(0).hello(1).begin("warmup", 0).compile("K{A=1}", "warmup").end("warmup", 0);
+  t.begin("serve", 0).begin("serve", 1).launch("K", "K{A=1}", "serve", "c4a", 0);
+  t.launch("K", "K{A=1}", "serve", "c4a", 1);
+  const Result result = judge_named("keys-covered", t);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].rank, 1);
+}
+
+TEST(KeysCovered, NotObservedBeforeServing) {
+  TraceBuilder t;
+  t.hello().begin("warmup").compile("K{A=1}", "warmup").exited(0, 1);
+  EXPECT_EQ(judge_named("keys-covered", t).state, State::kNotObserved);
+  TraceBuilder mute;
+  mute.hello(0, {"compile"}).begin("serve");
+  EXPECT_EQ(judge_named("keys-covered", mute).missing, std::vector<std::string>{"launch"});
+}
+
+}  // namespace
+}  // namespace warmgate::contract
