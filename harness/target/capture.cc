@@ -9,16 +9,15 @@ namespace warmgate::target {
 namespace {
 
 constexpr std::array<std::string_view, 14> kWords = {
-    "error",     "assert",   "traceback", "exception",     "fatal",     "killed", "panic",
-    "abort",     "terminate", "segfault", "out of memory", "bad_alloc", "sanitizer",
-    "segmentation"};
+    "error", "assert",    "traceback", "exception",     "fatal",     "killed",    "panic",
+    "abort", "terminate", "segfault",  "out of memory", "bad_alloc", "sanitizer", "segmentation"};
 
 // Three bytes that every word above holds, chosen to be rare in ordinary text. ASCII letters differ
 // from their capitals in one bit; folding it also folds '@' onto '`' and '_' onto DEL, which only
 // makes the filter a little less selective.
 constexpr unsigned char kTriple[][3] = {
-    {'e', 'r', 'r'}, {'s', 's', 'e'}, {'c', 'e', 'b'}, {'x', 'c', 'e'}, {'f', 'a', 't'},
-    {'i', 'l', 'l'}, {'p', 'a', 'n'}, {'b', 'o', 'r'}, {'r', 'm', 'i'}, {'e', 'g', 'f'},
+    {'e', 'r', 'r'}, {'s', 's', 'e'}, {'c', 'e', 'b'},  {'x', 'c', 'e'}, {'f', 'a', 't'},
+    {'i', 'l', 'l'}, {'p', 'a', 'n'}, {'b', 'o', 'r'},  {'r', 'm', 'i'}, {'e', 'g', 'f'},
     {'e', 'g', 'm'}, {'f', ' ', 'm'}, {'d', 0x7f, 'a'}, {'n', 'i', 't'}};
 constexpr std::size_t kTriples = std::size(kTriple);
 
@@ -32,9 +31,8 @@ using Block = unsigned char __attribute__((vector_size(16)));
 bool looks_like_cause(std::string_view line) {
   std::string folded(line);
   std::transform(folded.begin(), folded.end(), folded.begin(), lower);
-  return std::any_of(kWords.begin(), kWords.end(), [&](std::string_view word) {
-    return folded.find(word) != std::string::npos;
-  });
+  return std::any_of(kWords.begin(), kWords.end(),
+                     [&](std::string_view word) { return folded.find(word) != std::string::npos; });
 }
 
 // At -O0 and under sanitizers this loop would be ten times slower than the pipe it follows.
@@ -150,8 +148,8 @@ void Capture::finish(verdict::Output& out) {
     out.tail.clear();
   } else {
     out.head = mask_part(head_, 0, kHeadBytes, secrets_);
-    out.tail = mask_part(tail_, tail_.size() - std::min(kTailBytes, tail_.size()), tail_.size(),
-                         secrets_);
+    out.tail =
+        mask_part(tail_, tail_.size() - std::min(kTailBytes, tail_.size()), tail_.size(), secrets_);
   }
   out.matched = first_;
   for (std::size_t i = 0; i < last_.size(); ++i) {

@@ -58,7 +58,8 @@ json free_bytes(const std::string& path) {
 std::string variable(const char* const* env, std::string_view name) {
   for (; env != nullptr && *env != nullptr; ++env) {
     const std::string_view entry = *env;
-    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.substr(0, name.size()) == name)
+    if (entry.size() > name.size() && entry[name.size()] == '=' &&
+        entry.substr(0, name.size()) == name)
       return std::string(entry.substr(name.size() + 1));
   }
   return "";
@@ -90,7 +91,8 @@ json cuda(const std::string& root, const char* const* env) {
   for (const std::string& home : homes) {
     if (home.empty() || !fs::is_directory(home, failed)) continue;
     out["toolkit"] = fs::canonical(home, failed).string();
-    for (const char* folder : {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"}) {
+    for (const char* folder :
+         {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"}) {
       std::vector<std::string> found;
       for (const auto& entry : fs::directory_iterator(fs::path(home) / folder, failed)) {
         const std::string name = entry.path().filename();
@@ -116,13 +118,14 @@ json caches(const char* const* env) {
     const char *name, *variable;
     std::string standard;
   };
-  const Cache all[] = {{"warmgate kernels", "WARMGATE_KERNEL_CACHE", under(base, "warmgate/kernels")},
-                       {"CUDA driver", "CUDA_CACHE_PATH", under(home, ".nv/ComputeCache")},
-                       {"Triton", "TRITON_CACHE_DIR", under(home, ".triton/cache")},
-                       {"TorchInductor", "TORCHINDUCTOR_CACHE_DIR", ""},
-                       {"vLLM", "VLLM_CACHE_ROOT", under(base, "vllm")},
-                       {"FlashInfer", "FLASHINFER_WORKSPACE_BASE", under(base, "flashinfer")},
-                       {"DeepGEMM", "DG_JIT_CACHE_DIR", under(home, ".deep_gemm")}};
+  const Cache all[] = {
+      {"warmgate kernels", "WARMGATE_KERNEL_CACHE", under(base, "warmgate/kernels")},
+      {"CUDA driver", "CUDA_CACHE_PATH", under(home, ".nv/ComputeCache")},
+      {"Triton", "TRITON_CACHE_DIR", under(home, ".triton/cache")},
+      {"TorchInductor", "TORCHINDUCTOR_CACHE_DIR", ""},
+      {"vLLM", "VLLM_CACHE_ROOT", under(base, "vllm")},
+      {"FlashInfer", "FLASHINFER_WORKSPACE_BASE", under(base, "flashinfer")},
+      {"DeepGEMM", "DG_JIT_CACHE_DIR", under(home, ".deep_gemm")}};
   json out = json::array();
   for (const Cache& cache : all) {
     std::string path = variable(env, cache.variable);
@@ -167,15 +170,16 @@ std::string utc_now() {
 
 bool is_relevant_variable(std::string_view name) {
   for (const std::string_view prefix :
-       {"CUDA", "NVIDIA_", "NCCL_", "VLLM_", "SGLANG_", "SGL_", "TORCH", "PYTORCH", "TRITON_", "HF_",
-        "TRANSFORMERS_", "FLASHINFER_", "DG_", "OMP_", "MKL_", "OPENBLAS_", "WARMGATE_", "MALLOC_",
-        "LD_", "PYTHON", "XDG_CACHE", "GLIBC_", "TOKENIZERS_", "NVRTC", "NVCC", "MAX_JOBS",
-        "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
+       {"CUDA",  "NVIDIA_",  "NCCL_",        "VLLM_",         "SGLANG_",       "SGL_",
+        "TORCH", "PYTORCH",  "TRITON_",      "HF_",           "TRANSFORMERS_", "FLASHINFER_",
+        "DG_",   "OMP_",     "MKL_",         "OPENBLAS_",     "WARMGATE_",     "MALLOC_",
+        "LD_",   "PYTHON",   "XDG_CACHE",    "GLIBC_",        "TOKENIZERS_",   "NVRTC",
+        "NVCC",  "MAX_JOBS", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"}) {
     if (name.rfind(prefix, 0) == 0) return true;
   }
-  for (const std::string_view exact : {"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "CC", "CXX", "TZ",
-                                       "http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY",
-                                       "no_proxy", "VIRTUAL_ENV", "CONDA_PREFIX"}) {
+  for (const std::string_view exact :
+       {"PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "CC", "CXX", "TZ", "http_proxy", "https_proxy",
+        "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "VIRTUAL_ENV", "CONDA_PREFIX"}) {
     if (name == exact) return true;
   }
   return false;
@@ -218,12 +222,13 @@ json environment_record(const std::vector<std::string>& secrets, const std::stri
   out["variables"] = std::move(variables);
   out["warmgate"] = WARMGATE_VERSION;
   json identity = json::object();
-  for (const char* key : {"host", "kernel", "machine", "cpu", "cores", "memory_bytes", "driver",
-                          "gpus", "cuda"}) {
+  for (const char* key :
+       {"host", "kernel", "machine", "cpu", "cores", "memory_bytes", "driver", "gpus", "cuda"}) {
     identity[key] = out[key];
   }
   out["fingerprint"] =
-      trace::sha256_hex(identity.dump(-1, ' ', false, json::error_handler_t::replace)).substr(0, 12);
+      trace::sha256_hex(identity.dump(-1, ' ', false, json::error_handler_t::replace))
+          .substr(0, 12);
   out["taken_at"] = utc_now();
   mask_all(out, secrets);
   return out;

@@ -17,8 +17,8 @@ EventsDir::EventsDir(fs::path folder, trace::Trace& trace, const std::vector<std
       trace_(trace),
       secrets_(secrets),
       inotify_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
-  if (inotify_.valid() &&
-      ::inotify_add_watch(inotify_.get(), folder_.c_str(), IN_CREATE | IN_MODIFY | IN_MOVED_TO) < 0) {
+  if (inotify_.valid() && ::inotify_add_watch(inotify_.get(), folder_.c_str(),
+                                              IN_CREATE | IN_MODIFY | IN_MOVED_TO) < 0) {
     inotify_.reset();
   }
 }

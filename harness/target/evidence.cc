@@ -65,7 +65,8 @@ std::string oom_evidence(const verdict::WorkerEnd& end, const std::string& sourc
 std::vector<std::string> files_below(const fs::path& folder, std::size_t limit) {
   std::vector<std::string> out;
   std::error_code failed;
-  fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied, failed);
+  fs::recursive_directory_iterator it(folder, fs::directory_options::skip_permission_denied,
+                                      failed);
   for (; !failed && it != fs::recursive_directory_iterator() && out.size() < limit;
        it.increment(failed)) {
     std::error_code ignored;

@@ -16,8 +16,8 @@ std::int64_t kernel_oom_kills();
 /// Does this text say that memory ran out (bad_alloc, MemoryError, out of memory …)?
 bool says_out_of_memory(std::string_view text);
 
-/// Why the end of this worker looks like lack of memory, "" if nothing says so: its last fault, a line
-/// it printed, or a SIGKILL that was not ours while the kernel's memory killer struck.
+/// Why the end of this worker looks like lack of memory, "" if nothing says so: its last fault, a
+/// line it printed, or a SIGKILL that was not ours while the kernel's memory killer struck.
 std::string oom_evidence(const verdict::WorkerEnd& end, const std::string& source,
                          const trace::Trace& trace, const std::vector<verdict::Output>& outputs,
                          bool kernel_killed);

@@ -75,13 +75,13 @@ struct Orders {
   int error = 0;
 };
 
-#define WARMGATE_TRY(step, call)      \
-  do {                                \
-    if ((call) == -1) {               \
-      orders->failed = Step::step;    \
-      orders->error = errno;          \
-      syscall(SYS_exit_group, 127);   \
-    }                                 \
+#define WARMGATE_TRY(step, call)    \
+  do {                              \
+    if ((call) == -1) {             \
+      orders->failed = Step::step;  \
+      orders->error = errno;        \
+      syscall(SYS_exit_group, 127); \
+    }                               \
   } while (false)
 
 WARMGATE_RAW bool close_between(unsigned first, unsigned last) {
@@ -130,9 +130,9 @@ std::vector<char*> pointers(const std::vector<std::string>& words) {
 }
 
 [[noreturn]] void fail(int error, const LaunchRequest& request, const std::string& what) {
-  throw std::system_error(error, std::generic_category(),
-                          "cannot start " + (request.argv.empty() ? "" : request.argv[0]) + ": " +
-                              what);
+  throw std::system_error(
+      error, std::generic_category(),
+      "cannot start " + (request.argv.empty() ? "" : request.argv[0]) + ": " + what);
 }
 
 constexpr std::size_t kStackBytes = 64 * 1024;

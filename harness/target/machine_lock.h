@@ -16,9 +16,9 @@ class MachineLock {
   enum class Mode { kShared, kExclusive };
 
   /// Waits until it has the lock, `cancel` is set or `timeout` is over. `on_wait` is called once,
-  /// with who holds it ("pid 123, exclusive, since 2026-01-02T03:04:05Z: NAME"), if there is a wait.
-  /// `what` is what others read while they wait. Throws std::system_error if the lock file cannot
-  /// be used (e.g. another user's link in its place); a lock that was not got is !held().
+  /// with who holds it ("pid 123, exclusive, since 2026-01-02T03:04:05Z: NAME"), if there is a
+  /// wait. `what` is what others read while they wait. Throws std::system_error if the lock file
+  /// cannot be used (e.g. another user's link in its place); a lock that was not got is !held().
   MachineLock(Mode mode, const std::string& what, const CancelToken& cancel,
               std::chrono::milliseconds timeout,
               const std::function<void(const std::string&)>& on_wait = {},

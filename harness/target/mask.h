@@ -13,7 +13,8 @@ inline constexpr std::string_view kMask = "[secret]";
 /// Shorter values would mask ordinary words.
 inline constexpr std::size_t kMinSecretBytes = 6;
 
-/// True for names like HF_TOKEN, AWS_SECRET_ACCESS_KEY, DB_PASSWORD; false for KEYBOARD, TOKENIZERS_…
+/// True for names like HF_TOKEN, AWS_SECRET_ACCESS_KEY, DB_PASSWORD; false for KEYBOARD,
+/// TOKENIZERS_…
 bool is_secret_name(std::string_view name);
 
 /// Values (at least 6 bytes) of the variables of `environ` (NAME=value, null-terminated) whose name

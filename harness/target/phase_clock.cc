@@ -53,8 +53,7 @@ std::vector<PhaseClock::Limit> PhaseClock::limits() const {
   std::vector<Limit> out;
   for (const auto& [speaker, running] : running_) {
     const double limit = limit_s(running.phase);
-    out.push_back(
-        {after(running.since, limit), {"deadline", running.phase, running.rank, limit}});
+    out.push_back({after(running.since, limit), {"deadline", running.phase, running.rank, limit}});
   }
   // What is named when nobody's phase ran out: one that is running, else the last.
   const std::string phase = running_.empty() ? last_phase_ : running_.begin()->second.phase;
@@ -70,8 +69,8 @@ std::vector<PhaseClock::Limit> PhaseClock::limits() const {
 
 std::optional<PhaseClock::Expiry> PhaseClock::expired(Time now) const {
   const std::vector<Limit> all = limits();
-  const auto first = std::min_element(
-      all.begin(), all.end(), [](const Limit& a, const Limit& b) { return a.at < b.at; });
+  const auto first = std::min_element(all.begin(), all.end(),
+                                      [](const Limit& a, const Limit& b) { return a.at < b.at; });
   if (first->at > now) return std::nullopt;
   return first->expiry;
 }

@@ -13,8 +13,8 @@
 
 namespace warmgate::target {
 
-/// A speaker is a source of events: a worker's pipe or a file in the events folder. A front end, its
-/// core and that one's workers are speakers of one run, and only some of them speak of phases.
+/// A speaker is a source of events: a worker's pipe or a file in the events folder. A front end,
+/// its core and that one's workers are speakers of one run, and only some of them speak of phases.
 class PhaseClock {
  public:
   using Time = std::chrono::steady_clock::time_point;

@@ -126,7 +126,8 @@ class Run {
   }
 
   bool any_running() const {
-    return std::any_of(workers_.begin(), workers_.end(), [](const auto& w) { return w->running(); });
+    return std::any_of(workers_.begin(), workers_.end(),
+                       [](const auto& w) { return w->running(); });
   }
 
   void watch() {
@@ -203,8 +204,7 @@ class Run {
     result_.hang_kind = expiry.kind;
     result_.hang_phase = expiry.phase;
     harness_events_.push_back(trace::harness_event(
-        "deadline",
-        {{"phase", expiry.phase}, {"kind", expiry.kind}, {"after_s", expiry.after_s}},
+        "deadline", {{"phase", expiry.phase}, {"kind", expiry.kind}, {"after_s", expiry.after_s}},
         expiry.rank >= 0 ? std::optional<int>(expiry.rank) : std::nullopt));
     end_all();
   }
@@ -230,9 +230,8 @@ class Run {
     if (stage_ != Stage::kWatching || workers_.empty()) return;
     stage_ = Stage::kEnding;
     limit_timer_.cancel();
-    ended_by_us_ = any_running();
     grace_over_ = Clock::now() + seconds(spec_.deadlines.shutdown_grace_s);
-    for (const auto& worker : workers_) worker->signal(SIGTERM);
+    for (const auto& worker : workers_) ended_by_us_ = worker->signal(SIGTERM) || ended_by_us_;
     end_timer_.expires_at(grace_over_);
     end_timer_.async_wait([this](auto error) {
       if (error || stage_ != Stage::kEnding) return;
@@ -241,7 +240,8 @@ class Run {
       end_timer_.async_wait([this](auto again) {
         if (again || stage_ != Stage::kEnding) return;
         if (result_.infra_error.empty()) {
-          result_.infra_error = "a worker does not end though it got SIGKILL (blocked in the kernel)";
+          result_.infra_error =
+              "a worker does not end though it got SIGKILL (blocked in the kernel)";
         }
         done();
       });
@@ -255,8 +255,7 @@ class Run {
       stage_ = Stage::kSettling;
       limit_timer_.cancel();
       end_timer_.cancel();
-      settle_until_ =
-          ended_by_us_ ? grace_over_ : Clock::now() + seconds(spec_.deadlines.settle_s);
+      settle_until_ = ended_by_us_ ? grace_over_ : Clock::now() + seconds(spec_.deadlines.settle_s);
     }
     bool quiet = true;
     for (const auto& worker : workers_) quiet = worker->drain() && quiet;
@@ -285,14 +284,15 @@ class Run {
       for (const ProcessInfo& process : left) ::kill(process.pid, SIGKILL);
     }
     for (std::size_t i = 0; i < left.size() && i < kMaxLeftovers && !ended_by_us_; ++i) {
-      harness_events_.push_back(trace::harness_event(
-          "leftover", {{"what", "process"},
-                       {"pid", left[i].pid},
-                       {"cmd", mask(left[i].command, spec_.secrets)}}));
+      harness_events_.push_back(
+          trace::harness_event("leftover", {{"what", "process"},
+                                            {"pid", left[i].pid},
+                                            {"cmd", mask(left[i].command, spec_.secrets)}}));
     }
     const std::size_t unkillable = orphans_.kill_all();
     if (unkillable > 0 && result_.infra_error.empty()) {
-      result_.infra_error = std::to_string(unkillable) + " descendants do not end though they got "
+      result_.infra_error = std::to_string(unkillable) +
+                            " descendants do not end though they got "
                             "SIGKILL";
     }
     for (const auto& worker : workers_) worker->drain();

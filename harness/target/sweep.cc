@@ -124,8 +124,8 @@ std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> out;
   if (listed) {
     for (const pid_t thread : numbers(proc(pid, "task"))) {
-      const std::string text = read_file(proc(pid, "task/") + std::to_string(thread) + "/children",
-                                         1u << 20);
+      const std::string text =
+          read_file(proc(pid, "task/") + std::to_string(thread) + "/children", 1u << 20);
       for (const char* at = text.c_str(); *at != '\0';) {
         char* end = nullptr;
         const long child = std::strtol(at, &end, 10);

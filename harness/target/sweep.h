@@ -43,7 +43,8 @@ class Orphans {
   void add_group(pid_t group) { groups_.insert(group); }
   /// Living orphans of this run and their descendants. Dead ones are waited for on the way.
   std::vector<ProcessInfo> find();
-  /// SIGKILL to all of them, until none is left or `rounds` are over (1 ms each). How many are left.
+  /// SIGKILL to all of them, until none is left or `rounds` are over (1 ms each). How many are
+  /// left.
   std::size_t kill_all(int rounds = 2000);
 
  private:

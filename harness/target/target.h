@@ -31,8 +31,8 @@ struct Deadlines {
   double settle_s = 2;          // leftovers may vanish this long (30 for GPU targets)
   double scale = 1;             // jobs/cores
   double peer_grace_s = 0.1;    // after one worker failed, the others may end by themselves
-  /// Over all phases (--timeout), not scaled; ends it like a deadline. Without it twice the sum of the
-  /// phases' deadlines (scaled) bounds a worker that goes round in circles.
+  /// Over all phases (--timeout), not scaled; ends it like a deadline. Without it twice the sum of
+  /// the phases' deadlines (scaled) bounds a worker that goes round in circles.
   std::optional<double> total_s;
 };
 
@@ -86,8 +86,8 @@ using Progress = std::function<void(int rank, std::string_view phase)>;
 /// needed_sigkill, peak_rss_bytes, peak_exact (false: the last sample; the true peak may be
 /// higher), wall_s, cpu_s, phase, and where there is evidence for it oom: true with oom_evidence};
 /// `deadline` {phase, kind: deadline | silence, after_s}; `leftover` {what: process | file, pid,
-/// cmd | path}. Leftovers are judged only where the workers ended by themselves: what is still there
-/// after a kill of ours is removed and not held against them.
+/// cmd | path}. Leftovers are judged only where the workers ended by themselves: what is still
+/// there after a kill of ours is removed and not held against them.
 TargetResult run_target(const TargetSpec& spec, const CancelToken& cancel,
                         const Progress& progress = {});
 

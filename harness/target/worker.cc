@@ -165,8 +165,8 @@ bool Worker::failed() const {
   return !running_ && end_.pid > 0 && !end_.killed_by_us && (!end_.exited || end_.exit_code != 0);
 }
 
-void Worker::signal(int number) {
-  if (!running_ || peek_end(end_.pid, nullptr)) return;
+bool Worker::signal(int number) {
+  if (!running_ || peek_end(end_.pid, nullptr)) return false;
   signalled_ = true;
   if (number == SIGKILL) end_.needed_sigkill = true;
   // Not waited for yet, so neither number can mean another process.
@@ -176,6 +176,7 @@ void Worker::signal(int number) {
     ::kill(-end_.pid, SIGCONT);
     ::kill(end_.pid, SIGCONT);
   }
+  return true;
 }
 
 void Worker::sample_peak() {

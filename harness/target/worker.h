@@ -30,9 +30,9 @@ class Worker {
   using Executor = boost::asio::io_context::executor_type;
 
   struct Hooks {
-    std::function<void()> heard;           // an event or output came
-    std::function<void(Worker&)> events;   // new events stand at the end of the trace
-    std::function<void(Worker&)> ended;    // reaped; end() is complete
+    std::function<void()> heard;          // an event or output came
+    std::function<void(Worker&)> events;  // new events stand at the end of the trace
+    std::function<void(Worker&)> ended;   // reaped; end() is complete
   };
 
   /// `trace`, `secrets` and `scratch` (where pipes are read into) outlive the worker.
@@ -55,8 +55,8 @@ class Worker {
   const std::vector<verdict::Output>& outputs() const { return outputs_; }
 
   /// To its group, and to itself where it left that. A worker that ended before gets none, and its
-  /// end stays its own.
-  void signal(int number);
+  /// end stays its own. True if it was sent.
+  bool signal(int number);
   /// Its memory's high-water mark so far, as long as it runs.
   void sample_peak();
   /// Reads what the pipes hold now. True if all of them have ended.

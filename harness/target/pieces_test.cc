@@ -1,0 +1,445 @@
+// The parts without processes: clock, capture, masks, environment record, lock.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "harness/target/capture.h"
+#include "harness/target/environment.h"
+#include "harness/target/events_dir.h"
+#include "harness/target/evidence.h"
+#include "harness/target/launch.h"
+#include "harness/target/machine_lock.h"
+#include "harness/target/mask.h"
+#include "harness/target/phase_clock.h"
+#include "harness/target/test_support.h"
+
+namespace warmgate::target::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const PhaseClock::Time kStart{};
+
+Deadlines limits() {
+  Deadlines limits;
+  limits.default_phase_s = 10;
+  limits.phase_s["load"] = 5;
+  limits.silence_s = 100;
+  limits.total_s = 1000;
+  return limits;
+}
+
+TEST(PhaseClock, EachPhaseHasItsDeadline) {
+  PhaseClock clock(limits(), {}, kStart);
+  clock.begin("rank0", 0, "load", kStart + 1s);
+  EXPECT_FALSE(clock.expired(kStart + 5999ms));
+  const auto expiry = clock.expired(kStart + 6s);
+  ASSERT_TRUE(expiry);
+  EXPECT_EQ(expiry->kind, "deadline");
+  EXPECT_EQ(expiry->phase, "load");
+  EXPECT_EQ(expiry->rank, 0);
+  EXPECT_EQ(clock.next(), kStart + 6s);
+}
+
+TEST(PhaseClock, BeginningAgainDoesNotBuyTime) {
+  PhaseClock clock(limits(), {}, kStart);
+  clock.begin("rank0", 0, "load", kStart);
+  clock.begin("rank0", 0, "load", kStart + 4s);
+  EXPECT_TRUE(clock.expired(kStart + 5s));
+}
+
+TEST(PhaseClock, BetweenPhasesTheDefaultCounts) {
+  PhaseClock clock(limits(), {}, kStart);
+  EXPECT_TRUE(clock.expired(kStart + 10s)) << "nobody ever began one";
+  clock.begin("rank0", 0, "load", kStart + 3s);
+  clock.end("rank0", "profile", kStart + 4s);  // not the one that runs
+  clock.end("rank0", "load", kStart + 4s);
+  EXPECT_FALSE(clock.expired(kStart + 13s));
+  const auto expiry = clock.expired(kStart + 14s);
+  ASSERT_TRUE(expiry);
+  EXPECT_EQ(expiry->phase, "load") << "the last one";
+  EXPECT_EQ(expiry->rank, -1);
+}
+
+TEST(PhaseClock, AFrontEndWithoutPhasesIsNotHeldAgainstItsCore) {
+  PhaseClock clock(limits(), {}, kStart);
+  clock.begin("core.1.jsonl", 0, "warmup", kStart + 9s);
+  EXPECT_FALSE(clock.expired(kStart + 18s));
+  EXPECT_TRUE(clock.expired(kStart + 19s));
+  clock.gone("core.1.jsonl", kStart + 18s);
+  EXPECT_FALSE(clock.expired(kStart + 27s));
+}
+
+TEST(PhaseClock, SilenceScaleAndTotal) {
+  Deadlines quick = limits();
+  quick.silence_s = 2;
+  quick.scale = 2;
+  quick.total_s = 6;
+  PhaseClock clock(quick, {}, kStart);
+  EXPECT_FALSE(clock.expired(kStart + 3s));
+  EXPECT_EQ(clock.expired(kStart + 4s)->kind, "silence");
+  clock.heard(kStart + 3s);
+  EXPECT_FALSE(clock.expired(kStart + 5999ms));
+  EXPECT_EQ(clock.expired(kStart + 6s)->kind, "deadline") << "the total is not scaled";
+}
+
+TEST(PhaseClock, CirclesAreBoundWithoutATotal) {
+  Deadlines plain = limits();
+  plain.total_s.reset();
+  PhaseClock clock(plain, {"load", "kv"}, kStart);
+  for (int i = 0; i < 49; ++i) {
+    clock.heard(kStart + i * 1s);
+    clock.begin("rank0", 0, i % 2 == 0 ? "load" : "kv", kStart + i * 1s);
+  }
+  EXPECT_FALSE(clock.expired(kStart + 49s));
+  EXPECT_TRUE(clock.expired(kStart + 50s)) << "2 x (10 + 5 + 10)";
+}
+
+TEST(Capture, WhatLooksLikeACause) {
+  for (const char* line :
+       {"RuntimeError: x", "ERROR 1", "Traceback (most recent call last):", "assertion failed",
+        "Killed", "CUDA out of memory", "terminate called", "std::bad_alloc", "kernel panic",
+        "Segmentation fault", "AddressSanitizer: x", "core aborted", "FATAL x", "an Exception",
+        "got SIGSEGV, segfault at 0"}) {
+    EXPECT_TRUE(looks_like_cause(line)) << line;
+    // The filter must let it pass at every place in a longer text.
+    for (int before = 0; before < 40; ++before) {
+      for (int after : {0, 1, 7, 16, 30}) {
+        EXPECT_TRUE(may_hold_cause(std::string(static_cast<std::size_t>(before), '-') + line +
+                                   std::string(static_cast<std::size_t>(after), '.')))
+            << line << " at " << before;
+      }
+    }
+  }
+  EXPECT_FALSE(looks_like_cause("loading weights"));
+  EXPECT_FALSE(may_hold_cause("INFO loading layer 3 of the model, please hold on"));
+}
+
+TEST(Capture, TheSameInAnyPieces) {
+  const std::vector<std::string> secrets = {"s3cr3t-value"};
+  std::string text;
+  for (int i = 0; i < 4000; ++i) {
+    text += "line " + std::to_string(i) + (i % 97 == 0 ? " error s3cr3t-value" : " fine") + "\n";
+  }
+  text += "fatal without a newline s3cr3t-value";
+  verdict::Output whole;
+  Capture all(secrets);
+  all.feed(text);
+  all.finish(whole);
+  for (const std::size_t piece : {1u, 3u, 17u, 4095u, 4096u, 70000u}) {
+    Capture capture(secrets);
+    for (std::size_t at = 0; at < text.size(); at += piece) {
+      capture.feed(std::string_view(text).substr(at, piece));
+    }
+    verdict::Output out;
+    capture.finish(out);
+    EXPECT_EQ(out.bytes, text.size());
+    EXPECT_EQ(out.head, whole.head);
+    EXPECT_EQ(out.tail, whole.tail);
+    EXPECT_EQ(out.matched, whole.matched);
+  }
+  EXPECT_EQ(whole.matched.size(), 43u);
+  EXPECT_EQ(whole.matched.back(), "fatal without a newline [secret]");
+  EXPECT_THAT(whole.head + whole.tail, Not(HasSubstr("s3cr3t")));
+}
+
+TEST(Capture, SmallOutputIsWhole) {
+  const std::vector<std::string> none;
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{5}, Capture::kHeadBytes, Capture::kHeadBytes + 1,
+        Capture::kHeadBytes + Capture::kTailBytes}) {
+    Capture capture(none);
+    std::string text;
+    for (std::size_t i = 0; i < size; ++i) text += static_cast<char>('a' + i % 23);
+    capture.feed(text);
+    verdict::Output out;
+    capture.finish(out);
+    EXPECT_EQ(out.head, text);
+    EXPECT_EQ(out.tail, "");
+  }
+}
+
+TEST(Capture, NoSecretIsCutInHalfAtABorder) {
+  const std::vector<std::string> secrets = {"0123456789abcdef"};
+  for (std::size_t shift = 0; shift < 20; ++shift) {
+    Capture capture(secrets);
+    std::string text(Capture::kHeadBytes - 18 + shift, '-');
+    text += secrets[0];
+    text += std::string(100000, '-');
+    text += secrets[0];
+    text += std::string(Capture::kTailBytes - 18 + shift, '-');
+    capture.feed(text);
+    verdict::Output out;
+    capture.finish(out);
+    EXPECT_THAT(out.head, Not(HasSubstr("0"))) << shift;
+    EXPECT_THAT(out.head, Not(HasSubstr("a"))) << shift;
+    EXPECT_THAT(out.tail, Not(HasSubstr("f"))) << shift;
+  }
+}
+
+TEST(Capture, MatchedLinesAreBound) {
+  const std::vector<std::string> none;
+  Capture capture(none);
+  for (int i = 0; i < 5000; ++i) capture.feed("error " + std::to_string(i) + "\r\n");
+  capture.feed("error " + std::string(100000, 'x') + "\n");
+  verdict::Output out;
+  capture.finish(out);
+  ASSERT_EQ(out.matched.size(), Capture::kMatchedLines);
+  EXPECT_EQ(out.matched[0], "error 0");
+  EXPECT_EQ(out.matched[49], "error 49");
+  EXPECT_EQ(out.matched[50], "error 4951");
+  EXPECT_EQ(out.matched[99].size(), Capture::kLineBytes);
+}
+
+TEST(Mask, NamesOfSecrets) {
+  for (const char* name : {"HF_TOKEN", "hf_token", "AWS_SECRET_ACCESS_KEY", "API_KEY",
+                           "OPENAI_APIKEY", "DB_PASSWORD", "GOOGLE_CREDENTIALS", "GH_PAT", "X_AUTH",
+                           "PGPASS_PASSWORD", "NGC_CLI_API_KEY", "HFTOKEN", "SSH_PRIVATE_KEY"}) {
+    EXPECT_TRUE(is_secret_name(name)) << name;
+  }
+  for (const char* name : {"PATH", "PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "KEYMAP", "HOME",
+                           "CUDA_PATH", "MAX_TOKENS_X_Y_KEYBOARD", "PATTERN", "AUTHORS"}) {
+    if (std::string(name) == "OLDPWD") continue;  // one word, not PWD
+    EXPECT_FALSE(is_secret_name(name)) << name;
+  }
+}
+
+TEST(Mask, CollectsValues) {
+  const char* env[] = {"HF_TOKEN=hf_abcdefgh",
+                       "SHORT_TOKEN=abc",
+                       "EMPTY_KEY=",
+                       "NOVALUE",
+                       "PROXY=http://user:pa55word@host:80/x",
+                       "PLAIN=http://host/u:p",
+                       "SAME_TOKEN=hf_abcdefgh",
+                       "X_KEY=hf_abcdefgh-and-more",
+                       nullptr};
+  EXPECT_THAT(collect_secrets(env), ElementsAre("hf_abcdefgh-and-more", "hf_abcdefgh", "pa55word"));
+  EXPECT_THAT(collect_secrets(nullptr), IsEmpty());
+}
+
+TEST(Mask, ReplacesEveryOccurrence) {
+  EXPECT_EQ(mask("a secret1 b secret1secret1", {"secret1"}), "a [secret] b [secret][secret]");
+  EXPECT_EQ(mask("abcabcabc", {"abcabc"}), "[secret]") << "overlapping ones are one stretch";
+  EXPECT_EQ(mask("nothing", {}), "nothing");
+  EXPECT_EQ(mask("x", {""}), "x");
+  EXPECT_EQ(mask_part("--secret1--", 4, 11, {"secret1"}), "[secret]--");
+}
+
+TEST(Mask, SpotsSecretsAcrossPieces) {
+  const std::vector<std::string> secrets = {"s\"ecret", "another-one"};
+  for (const std::string text : {"xx s\"ecret", "{\"a\":\"s\\\"ecret\"}", "another-one"}) {
+    SecretSpotter spotter(secrets);
+    for (const char c : text) spotter.feed({&c, 1});
+    EXPECT_TRUE(spotter.seen()) << text;
+  }
+  SecretSpotter spotter(secrets);
+  for (int i = 0; i < 100; ++i) spotter.feed("another-on secret ");
+  EXPECT_FALSE(spotter.seen());
+}
+
+TEST(Environment, RecordsThisMachine) {
+  const nlohmann::json record = environment_record({});
+  EXPECT_EQ(record["schema"], "environment/1.0");
+  EXPECT_GE(record["cores"], 1);
+  EXPECT_GT(record["memory_bytes"], 1 << 20);
+  EXPECT_EQ(record["fingerprint"].get<std::string>().size(), 12u);
+  EXPECT_EQ(record["fingerprint"], environment_record({})["fingerprint"]);
+}
+
+TEST(Environment, MasksByNameAndByValue) {
+  const char* env[] = {"HF_TOKEN=hf_abcdefgh",
+                       "VLLM_ARGS=--token hf_abcdefgh",
+                       "VLLM_API_KEY=abc",
+                       "HTTPS_PROXY=http://u:pa55word@host",
+                       "UNRELATED=1",
+                       "CUDA_VISIBLE_DEVICES=0",
+                       "HOME=/home/hf_abcdefgh",
+                       nullptr};
+  const nlohmann::json record = environment_record(collect_secrets(env), "/no/such/root", env);
+  const std::string text = record.dump();
+  EXPECT_THAT(text, Not(HasSubstr("hf_abcdefgh")));
+  EXPECT_THAT(text, Not(HasSubstr("pa55word")));
+  EXPECT_EQ(record["variables"]["VLLM_API_KEY"], "[secret]") << "too short to mask by value";
+  EXPECT_EQ(record["variables"]["VLLM_ARGS"], "--token [secret]");
+  EXPECT_EQ(record["variables"]["CUDA_VISIBLE_DEVICES"], "0");
+  EXPECT_FALSE(record["variables"].contains("UNRELATED"));
+  EXPECT_TRUE(record["driver"].is_null());
+  EXPECT_TRUE(record["cuda"]["toolkit"].is_null());
+}
+
+TEST(Environment, ReadsWhatADriverShows) {
+  const TempDir root;
+  fs::create_directories(root.path() / "proc/driver/nvidia/gpus/0000:01:00.0");
+  std::ofstream(root.path() / "proc/driver/nvidia/version") << "NVRM version: 999.1\nrest\n";
+  std::ofstream(root.path() / "proc/driver/nvidia/gpus/0000:01:00.0/information")
+      << "Model: \t\t NVIDIA X\nGPU UUID: \t GPU-1\n";
+  fs::create_directories(root.path() / "usr/local/cuda/lib64");
+  std::ofstream(root.path() / "usr/local/cuda/lib64/libnvrtc.so.13") << "";
+  const char* env[] = {nullptr};
+  const nlohmann::json record = environment_record({}, root.path(), env);
+  EXPECT_EQ(record["driver"], "NVRM version: 999.1");
+  EXPECT_EQ(record["gpus"][0]["name"], "NVIDIA X");
+  EXPECT_EQ(record["gpus"][0]["uuid"], "GPU-1");
+  EXPECT_THAT(record["cuda"]["nvrtc"].get<std::string>(), HasSubstr("libnvrtc.so.13"));
+}
+
+TEST(MachineLock, SharedTogetherExclusiveAlone) {
+  const TempDir dir;
+  CancelToken cancel;
+  using Mode = MachineLock::Mode;
+  const auto take = [&](Mode mode, std::string* who = nullptr) {
+    return MachineLock(
+        mode, "a test", cancel, 60ms,
+        [&](const std::string& holder) {
+          if (who != nullptr) *who = holder;
+        },
+        dir.path());
+  };
+  {
+    const MachineLock one = take(Mode::kShared), two = take(Mode::kShared);
+    EXPECT_TRUE(one.held() && two.held());
+    EXPECT_EQ(two.waited_for(), "");
+    std::string who;
+    const MachineLock alone = take(Mode::kExclusive, &who);
+    EXPECT_FALSE(alone.held());
+    EXPECT_THAT(who, HasSubstr("pid " + std::to_string(::getpid()) + ", shared, since "));
+    EXPECT_THAT(who, HasSubstr(": a test"));
+  }
+  const MachineLock alone = take(Mode::kExclusive);
+  EXPECT_TRUE(alone.held());
+  EXPECT_FALSE(take(Mode::kShared).held());
+  EXPECT_FALSE(take(Mode::kExclusive).held());
+}
+
+TEST(MachineLock, ACancelEndsTheWait) {
+  const TempDir dir;
+  CancelToken cancel;
+  const MachineLock first(MachineLock::Mode::kExclusive, "x", cancel, 1s, {}, dir.path());
+  std::thread later([&] {
+    std::this_thread::sleep_for(30ms);
+    cancel.cancel();
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  const MachineLock second(MachineLock::Mode::kShared, "y", cancel, 30s, {}, dir.path());
+  later.join();
+  EXPECT_FALSE(second.held());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
+}
+
+TEST(MachineLock, OneThatWaitsToBeAloneIsNotOvertaken) {
+  const TempDir dir;
+  CancelToken cancel;
+  auto first = std::make_unique<MachineLock>(MachineLock::Mode::kShared, "x", cancel, 1s,
+                                             std::function<void(const std::string&)>{}, dir.path());
+  std::atomic<bool> waits{false};
+  std::thread alone([&] {
+    const MachineLock lock(
+        MachineLock::Mode::kExclusive, "alone", cancel, 20s,
+        [&](const std::string&) { waits = true; }, dir.path());
+    EXPECT_TRUE(lock.held());
+  });
+  while (!waits) std::this_thread::sleep_for(1ms);
+  EXPECT_FALSE(
+      MachineLock(MachineLock::Mode::kShared, "late", cancel, 50ms, {}, dir.path()).held());
+  first.reset();
+  alone.join();
+  EXPECT_TRUE(
+      MachineLock(MachineLock::Mode::kShared, "later", cancel, 50ms, {}, dir.path()).held());
+}
+
+TEST(MachineLock, ALinkInItsPlaceIsRefused) {
+  const TempDir dir;
+  const CancelToken cancel;
+  std::ofstream(dir.path() / "victim") << "x";
+  fs::create_symlink(dir.path() / "victim", MachineLock::file(dir.path()));
+  EXPECT_THROW(MachineLock(MachineLock::Mode::kShared, "x", cancel, 10ms, {}, dir.path()),
+               std::system_error);
+}
+
+TEST(EventsDir, ReadsOnlyPlainFiles) {
+  const TempDir dir;
+  trace::Trace trace;
+  const std::vector<std::string> none;
+  EventsDir events(dir.path(), trace, none);
+  ASSERT_EQ(::mkfifo((dir.path() / "pipe.jsonl").c_str(), 0600), 0);
+  fs::create_symlink("/dev/zero", dir.path() / "link.jsonl");
+  std::ofstream(dir.path() / "note.txt") << "no events";
+  std::ofstream file(dir.path() / "h.1.2.jsonl");
+  file << "{\"ev\":\"heartbeat\",\"t\":1}\n{\"ev\":\"hea" << std::flush;
+  EXPECT_TRUE(events.poll());
+  EXPECT_EQ(trace.events.size(), 1u);
+  file << "rtbeat\",\"t\":2}\n{\"half" << std::flush;
+  EXPECT_TRUE(events.poll());
+  EXPECT_FALSE(events.poll()) << "nothing new";
+  EXPECT_EQ(trace.events.size(), 2u);
+  EXPECT_EQ(trace.events[1].source, "h.1.2.jsonl");
+  events.finish();
+  EXPECT_EQ(trace.bad_lines.size(), 1u);
+}
+
+TEST(EventsDir, ManyFilesAreBound) {
+  const TempDir dir;
+  trace::Trace trace;
+  const std::vector<std::string> none;
+  EventsDir events(dir.path(), trace, none);
+  for (std::size_t i = 0; i < EventsDir::kMaxFiles + 3; ++i) {
+    std::ofstream(dir.path() / (std::to_string(i) + ".jsonl"))
+        << "{\"ev\":\"heartbeat\",\"t\":1}\n";
+  }
+  events.poll();
+  events.poll();
+  events.finish();
+  EXPECT_EQ(trace.events.size(), EventsDir::kMaxFiles);
+  EXPECT_EQ(trace.bad_lines.size(), 1u);
+}
+
+TEST(Evidence, LackOfMemory) {
+  EXPECT_TRUE(says_out_of_memory("torch.OutOfMemoryError: CUDA out of memory"));
+  EXPECT_TRUE(says_out_of_memory("  what():  std::bad_alloc"));
+  EXPECT_FALSE(says_out_of_memory("memory is fine"));
+  verdict::WorkerEnd end;
+  end.signal = 9;
+  const trace::Trace nothing;
+  EXPECT_EQ(oom_evidence(end, "rank0", nothing, {}, false), "");
+  EXPECT_THAT(oom_evidence(end, "rank0", nothing, {}, true), HasSubstr("oom_kill"));
+  end.killed_by_us = true;
+  EXPECT_EQ(oom_evidence(end, "rank0", nothing, {}, true), "");
+  end = {};
+  end.exited = true;
+  end.exit_code = 1;
+  trace::Trace trace;
+  trace.events.push_back(
+      trace::harness_event("fault", {{"type", "MemoryError"}, {"message", "x"}}, 0));
+  EXPECT_EQ(oom_evidence(end, "rank0", trace, {}, false), "fault MemoryError: x");
+  trace.events.push_back(
+      trace::harness_event("fault", {{"type", "KeyError"}, {"message", "y"}}, 0));
+  EXPECT_EQ(oom_evidence(end, "rank0", trace, {}, false), "") << "its last words were others";
+}
+
+TEST(FindProgram, LooksInThePathGiven) {
+  EXPECT_EQ(find_program("sh", "/no/such:/bin"), "/bin/sh");
+  EXPECT_EQ(find_program("./x", "/bin"), "./x");
+  EXPECT_EQ(find_program("no-such-thing", "/bin"), "no-such-thing");
+  EXPECT_EQ(find_program("tmp", "/"), "tmp") << "a folder is no program";
+}
+
+TEST(Process, NamesWithParenthesesAreRead) {
+  ProcessInfo info;
+  ASSERT_TRUE(read_process(::getpid(), info, true));
+  EXPECT_EQ(info.parent, ::getppid());
+  EXPECT_EQ(info.group, ::getpgrp());
+  EXPECT_FALSE(read_process(-1, info));
+}
+
+}  // namespace
+}  // namespace warmgate::target::testing
