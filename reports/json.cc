@@ -142,6 +142,9 @@ Json run_json(const verdict::RunRecord& run) {
     allowed.push_back(std::move(item));
   }
   for (const auto& [name, value] : run.figures) figures[name] = number(value);
+  Json units = Json::object();
+  for (const auto& [name, info] : run.figure_info)
+    units[name] = {{"unit", info.unit}, {"direction", info.direction}, {"origin", info.origin}};
   for (const auto& [name, items] : run.sets) sets[name] = items;
   for (const verdict::WorkerEnd& w : run.workers) workers.push_back(worker_json(w));
   for (const verdict::Output& output : run.outputs) {
@@ -157,6 +160,7 @@ Json run_json(const verdict::RunRecord& run) {
   out["contracts"] = std::move(contracts);
   out["allowed"] = std::move(allowed);
   out["figures"] = std::move(figures);
+  out["figure_info"] = std::move(units);
   out["sets"] = std::move(sets);
   out["workers"] = std::move(workers);
   out["outputs"] = std::move(outputs);

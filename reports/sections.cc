@@ -59,7 +59,12 @@ std::string value_text(const VariantReport& variant, const std::string& name) {
   }
   if (values.empty()) return "";
   std::sort(values.begin(), values.end());
-  std::string text = figure_text(name, values[values.size() / 2]);
+  std::string unit;
+  for (const verdict::RunRecord* run : variant.runs) {
+    const auto it = run->figure_info.find(name);
+    if (it != run->figure_info.end()) unit = it->second.unit;
+  }
+  std::string text = figure_text(name, values[values.size() / 2], unit);
   if (values.front() != values.back()) text += " (median)";
   return text;
 }

@@ -14,6 +14,8 @@ void print_allowed(Printer& out, const ScenarioReport& scenario, Detail detail);
 void print_notes(Printer& out, const ScenarioReport& scenario, Detail detail);
 /// Contracts about which nothing can be said, and why.
 void print_not_observed(Printer& out, const ScenarioReport& scenario, Detail detail);
+/// One line of a verdict.
+void print_check(Printer& out, std::size_t indent, const verdict::Check& check);
 /// Judgements over two traces.
 void print_comparisons(Printer& out, const ScenarioReport& scenario, Detail detail);
 

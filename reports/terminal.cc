@@ -48,14 +48,8 @@ std::string behaviours_text(const VariantReport& variant) {
 void print_checks(Printer& out, std::size_t indent, const std::vector<verdict::Check>& checks,
                   Detail detail) {
   for (const verdict::Check& check : checks) {
-    if (check.verdict == Verdict::kPass && detail != Detail::kVerbose) continue;
-    std::string text = check.what;
-    if (!check.expected.empty()) text += ": expected " + check.expected;
-    if (!check.seen.empty()) text += (check.expected.empty() ? ": " : ", seen ") + check.seen;
-    if (!check.note.empty()) text += " (" + check.note + ")";
-    const std::string_view word = verdict::to_string(check.verdict);
-    out.paragraph(indent, text, Tone::kPlain, out.cell(word, tone_of(check.verdict)) + "  ",
-                  word.size() + 2);
+    if (check.verdict != Verdict::kPass || detail == Detail::kVerbose)
+      print_check(out, indent, check);
   }
 }
 
@@ -145,6 +139,16 @@ bool is_quiet_good(Verdict verdict) {
 }
 
 }  // namespace
+
+void print_check(Printer& out, std::size_t indent, const verdict::Check& check) {
+  std::string text = check.what;
+  if (!check.expected.empty()) text += ": expected " + check.expected;
+  if (!check.seen.empty()) text += (check.expected.empty() ? ": " : ", seen ") + check.seen;
+  if (!check.note.empty()) text += " (" + check.note + ")";
+  const std::string_view word = verdict::to_string(check.verdict);
+  out.paragraph(indent, text, Tone::kPlain, out.cell(word, tone_of(check.verdict)) + "  ",
+                word.size() + 2);
+}
 
 void print_scenario(Printer& out, const ScenarioReport& scenario, Detail detail) {
   const std::size_t word = verdict_columns(scenario);

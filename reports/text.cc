@@ -232,8 +232,8 @@ std::string mask(std::string text, const std::vector<std::string>& secrets) {
   for (const std::string& secret : secrets) {
     if (secret.size() < 4) continue;
     for (std::size_t at = text.find(secret); at != std::string::npos;
-         at = text.find(secret, at + 3))
-      text.replace(at, secret.size(), "***");
+         at = text.find(secret, at + kMask.size()))
+      text.replace(at, secret.size(), kMask);
   }
   return text;
 }
@@ -257,10 +257,11 @@ std::string duration_text(double seconds) {
   return fmt::format("{} min {} s", whole / 60, whole % 60);
 }
 
-std::string figure_text(std::string_view name, double value) {
+std::string figure_text(std::string_view name, double value, std::string_view unit) {
   if (!std::isfinite(value)) return "?";
   const trace::FigureRule* rule = trace::find_figure(name);
-  const std::string_view unit = rule ? rule->unit : "";
+  const bool foreign = !rule && !unit.empty();
+  if (rule && unit.empty()) unit = rule->unit;
   if (unit == "s") return duration_text(value);
   const bool whole = std::abs(value) < 9e15 && value == std::floor(value);
   if (unit == "bytes") {
@@ -269,8 +270,9 @@ std::string figure_text(std::string_view name, double value) {
     return std::abs(value) < 1024 ? exact + " B" : fmt::format("{} ({})", exact, bytes_text(value));
   }
   if (name == "concurrency") return fmt::format("{:.2f}x", value);
-  if (whole) return grouped(static_cast<std::int64_t>(value));
-  return fmt::format("{:.4g}", value);
+  std::string text =
+      whole ? grouped(static_cast<std::int64_t>(value)) : fmt::format("{:.4g}", value);
+  return foreign ? text + " " + std::string(unit) : text;
 }
 
 }  // namespace warmgate::reports

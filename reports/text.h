@@ -36,7 +36,8 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width);
 /// Actions) gets a backslash in front, and `##[`, `##vso[`, `##teamcity[` lose their meaning.
 std::string without_ci_commands(std::string line);
 
-/// Replaces each secret by "***". Values shorter than 4 bytes are left: they would shred the text.
+inline constexpr std::string_view kMask = "[secret]";
+/// Replaces each secret by kMask. Values shorter than 4 bytes are left: they would shred the text.
 std::string mask(std::string text, const std::vector<std::string>& secrets);
 
 /// 9222468 → "9,222,468".
@@ -44,7 +45,8 @@ std::string grouped(std::int64_t value);
 
 /// A figure as a person reads it: integers grouped, bytes in binary units beside them, seconds and
 /// ratios with a sensible number of digits. The unit is that of trace/vocabulary's figures.
-std::string figure_text(std::string_view name, double value);
+/// `unit` overrides it, for figures that come from metric files.
+std::string figure_text(std::string_view name, double value, std::string_view unit = "");
 
 /// "1.23 s", "45 ms", "2 min 5 s".
 std::string duration_text(double seconds);

@@ -34,6 +34,7 @@ struct CommandLine {
   std::string fingerprint;       // step: the failure that is looked for
   std::filesystem::path like;    // step: a JSON report with that failure
   std::string build;             // step: shell command that builds first
+  std::filesystem::path report;  // accept: a JSON report to take instead of a new run
   std::filesystem::path output;  // accept: where to; "" = beside the scenario
 };
 

@@ -264,14 +264,19 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       "  warmgate keys FILE --variant A --jit host --json -");
 
   auto* accept = app.add_subcommand("accept", "write the sets and counts of a run as accepted");
-  add_one_scenario(accept, line);
+  accept->add_option("scenario", line.paths, "a scenario's YAML file, which is run first")
+      ->expected(0, 1)
+      ->type_name("FILE");
+  accept->add_option("--report", line.report, "take a run's or gate's JSON report instead")
+      ->type_name("FILE");
   add_variants(accept, line);
   add_running(accept, line, raw);
   accept->add_option("-o,--output", line.output, "default: SCENARIO.accepted.json beside the file")
       ->type_name("FILE");
   accept->footer(
-      "Example:\n"
-      "  warmgate accept FILE && git diff FILE's .accepted.json");
+      "Examples:\n"
+      "  warmgate accept FILE && git diff\n"
+      "  warmgate gate scenarios --json out.json; warmgate accept --report out.json");
 
   auto* schema = app.add_subcommand("schema", "print the JSON Schema of the scenario language");
   schema->footer("Example:\n  warmgate schema > scenario.schema.json");
@@ -364,6 +369,8 @@ Parsed parse(int argc, const char* const* argv) {
   }
   if (!line.sides.empty() && line.sides.size() != 2)
     return wrong("ab takes two variants, or none for the first two");
+  if (line.command == "accept" && line.paths.empty() == line.report.empty())
+    return wrong("accept takes a scenario to run, or --report with a report of an earlier run");
   for (const std::string& name : raw.soft) line.soft.insert(verdict_of(name));
   line.run.expect = !raw.no_expect;
   line.run.jit = raw.jit == "nvrtc"  ? jit::Backend::kNvrtc

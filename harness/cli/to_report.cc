@@ -1,9 +1,6 @@
 #include "harness/cli/to_report.h"
 
-#include <algorithm>
-#include <array>
-#include <cctype>
-#include <string_view>
+#include "harness/target/mask.h"
 
 extern char** environ;
 
@@ -36,24 +33,7 @@ reports::VariantReport variant_report(const run::VariantResult& from) {
 
 }  // namespace
 
-std::vector<std::string> secret_values() {
-  constexpr std::array kWords = {"TOKEN",  "SECRET",     "PASSWORD",    "PASSWD",    "API_KEY",
-                                 "APIKEY", "CREDENTIAL", "PRIVATE_KEY", "ACCESS_KEY"};
-  std::vector<std::string> out;
-  for (char** entry = environ; entry && *entry; ++entry) {
-    const std::string_view text(*entry);
-    const std::size_t equals = text.find('=');
-    if (equals == std::string_view::npos) continue;
-    std::string name(text.substr(0, equals));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-    const bool secret = std::any_of(kWords.begin(), kWords.end(), [&](const char* word) {
-      return name.find(word) != std::string::npos;
-    });
-    if (secret && text.size() - equals > 8) out.emplace_back(text.substr(equals + 1));
-  }
-  return out;
-}
+std::vector<std::string> secret_values() { return target::collect_secrets(environ); }
 
 reports::Report to_report(const run::GateResult& result, const CommandLine& line, int exit_code) {
   reports::Report out;

@@ -9,7 +9,7 @@ namespace warmgate::cli {
 /// Points into `result`, which must outlive the report.
 reports::Report to_report(const run::GateResult& result, const CommandLine& line, int exit_code);
 
-/// Values of environment variables whose names say that they are secret.
+/// Values of our environment that no report may show.
 std::vector<std::string> secret_values();
 
 }  // namespace warmgate::cli
