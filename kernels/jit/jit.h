@@ -50,7 +50,8 @@ struct HostCheck {
 };
 HostCheck check_on_host(const Key& key);
 
-/// Is NVRTC on this machine, and which. Opens the library once, when first asked.
+/// Is NVRTC on this machine, and which. Found by its file, once, when first asked ($WARMGATE_NVRTC
+/// names another file, or `none`); loaded at the first compilation that no cache answers.
 struct NvrtcInfo {
   bool available = false;
   std::string version;  // "13.0"
@@ -70,14 +71,17 @@ struct CompilerOptions {
 /// rebuilt). Failures are cached too, as failures. Thread-safe.
 class Compiler {
  public:
+  /// Throws std::runtime_error if NVRTC is insisted on (kNvrtc) and not there.
   explicit Compiler(CompilerOptions options);
   ~Compiler();
   /// One key, one architecture. A key of an unknown kernel gives ok = false with a log.
   Compiled compile(const Key& key, std::string_view arch, Mode mode);
   /// All keys of one architecture, strictly: one program per kernel with name expressions, key by
-  /// key only where that fails. Result i belongs to keys[i].
+  /// key only for those that fail. Result i belongs to keys[i]; its ms and bytes are the key's
+  /// share of the program.
   std::vector<Compiled> compile_all(const std::vector<Key>& keys, std::string_view arch);
-  /// "nvrtc" or "host": what compile() uses.
+  /// "nvrtc" or "host": what compile() uses. An NVRTC that is there but does not load makes it the
+  /// host half from then on.
   std::string_view backend() const;
 
  private:

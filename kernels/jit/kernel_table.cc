@@ -124,7 +124,7 @@ std::string name_expression(const Key& key) {
 
 std::string source_line(std::string_view file, int line) {
   for (const KernelSpec& spec : kernels()) {
-    if (spec.file != file) continue;
+    if (spec.file != file || line < 1) continue;
     std::string_view rest = spec.source;
     for (int i = 1; i < line; ++i) {
       const auto end = rest.find('\n');

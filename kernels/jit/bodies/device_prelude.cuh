@@ -1,14 +1,12 @@
 // What the kernel bodies are written in, for the device: integers are int, constants are template
 // arguments. The host's counterpart, with checked integers, is kernels/jit/host_prelude.h.
-#pragma once
-
 typedef int Int;
 typedef long long Long;
 
 #define WG_CONSTANTS(...) template <__VA_ARGS__>
 #define WG_WITH(...) <__VA_ARGS__>
 #define WG_KERNEL __global__ void
-#define WG_DEVICE inline __device__ __forceinline__
+#define WG_DEVICE __device__ __forceinline__
 #define WG_INTS_IN const int* __restrict__
 #define WG_INTS_OUT int* __restrict__
 #define WG_INTS_AT const int*

@@ -1,0 +1,53 @@
+#include "kernels/jit/device_program.h"
+
+#include "harness/trace/sha256.h"
+
+namespace warmgate::jit {
+namespace {
+
+std::string program_text(const KernelSpec& spec) {
+  // Errors name the file and line of the source tree.
+  return "#line 1 \"kernels/jit/bodies/device_prelude.cuh\"\n" + std::string(device_prelude()) +
+         "#line 1 \"" + std::string(spec.file) + "\"\n" + std::string(spec.source);
+}
+
+}  // namespace
+
+std::vector<std::string> nvrtc_options(Flavour flavour, std::string_view arch,
+                                       const NvrtcFile& file) {
+  std::vector<std::string> options = {"--std=c++17", "-arch=" + std::string(arch)};
+  if (file.at_least(13, 0)) {
+    options.insert(options.end(),
+                   {"--Ofast-compile=" + std::string(flavour == Flavour::kVerdict ? "max" : "mid"),
+                    "--minimal", "--no-cache"});
+  }
+  if (flavour != Flavour::kLenient) options.push_back("--diag-error=39,179");
+  return options;
+}
+
+NvrtcRequest device_program(const KernelSpec& spec, const std::vector<Key>& keys,
+                            std::vector<std::string> options) {
+  NvrtcRequest request{program_text(spec), std::string(spec.name) + ".cu", std::move(options), {}};
+  for (const Key& key : keys) request.instantiations.push_back(name_expression(key));
+  return request;
+}
+
+std::string Addresses::of(const KernelSpec& spec, std::string_view key_text, Flavour flavour,
+                          std::string_view arch) {
+  const std::lock_guard lock(mutex_);
+  std::string& prefix = prefixes_[{spec.name, flavour, std::string(arch)}];
+  if (prefix.empty()) {
+    std::string text = program_text(spec);
+    const auto add = [&](std::string_view part) { text.append("\n").append(part); };
+    for (const std::string& option : nvrtc_options(flavour, arch, file_)) add(option);
+    add(arch);
+    add(flavour == Flavour::kStrict    ? "strict"
+        : flavour == Flavour::kLenient ? "lenient"
+                                       : "verdict");
+    add(file_.identity);
+    prefix = trace::sha256_hex(text) + "\n";
+  }
+  return trace::sha256_hex(prefix + std::string(key_text));
+}
+
+}  // namespace warmgate::jit
