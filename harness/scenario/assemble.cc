@@ -81,7 +81,8 @@ Target assemble_target(const NodePtr& tree) {
   out.env = target.value("env", json::object()).get<std::map<std::string, std::string>>();
   out.phases = target.value("phases", json::array()).get<std::vector<std::string>>();
   if (out.phases.empty()) out.phases.assign(trace::phases().begin(), trace::phases().end());
-  for (const auto& [phase, seconds] : target.value("deadlines", json::object()).items()) {
+  const json deadlines = target.value("deadlines", json::object());
+  for (const auto& [phase, seconds] : deadlines.items()) {
     out.deadline_s[phase == "default" ? "" : phase] = seconds.get<double>();
   }
   if (target.contains("silence")) out.silence_s = target["silence"].get<double>();

@@ -45,8 +45,10 @@ std::string integer_error(const std::string& text, const Field& field) {
   const auto value = read_integer(text);
   if (!value) return value.why;
   if (!field.choices.empty()) {
-    return one_of(std::to_string(*value.value), strings(field.choices),
-                  "one of " + list_of(strings(field.choices)));
+    const auto names = strings(field.choices);
+    const bool known =
+        std::find(names.begin(), names.end(), std::to_string(*value.value)) != names.end();
+    return known ? "" : fmt::format("expected one of {}, got {}", list_of(names), shown(text));
   }
   return out_of_range(field, static_cast<double>(*value.value), text);
 }

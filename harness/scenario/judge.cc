@@ -92,7 +92,8 @@ Expectation expectation_of(const NodePtr& scenario, const std::string& base_name
   if (values.contains("phase")) out.phase = values["phase"].get<std::string>();
   if (values.contains("contract"))
     out.contracts = values["contract"].get<std::vector<std::string>>();
-  for (const auto& [figure, bound] : values.value("figures", json::object()).items()) {
+  const json figures = values.value("figures", json::object());
+  for (const auto& [figure, bound] : figures.items()) {
     out.figures[figure] = *read_bound(bound.get<std::string>(), vocabulary.unit_of(figure)).value;
   }
   return out;

@@ -166,7 +166,8 @@ Reading<double> read_quantity(std::string_view text, std::string_view unit) {
 Reading<std::int64_t> read_bytes(std::string_view text) {
   using I = std::int64_t;
   text = trim(text);
-  if (!text.empty() && text.find_first_not_of("-0123456789") == std::string_view::npos) {
+  // Without a unit it is an integer like any other, so 1e9 and 010 are refused.
+  if (text.empty() || text.find_first_not_of("-+.eE_0123456789") == std::string_view::npos) {
     return read_integer(text);
   }
   const auto quantity = read_quantity(text, "bytes");

@@ -41,6 +41,8 @@ class TreeBuilder : public YAML::EventHandler {
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     if (wants_key()) fail(mark, "an empty key");
     auto node = start(Node::Kind::kNull, mark);
+    // yaml-cpp marks nothing at what comes after it; its key says where it is missing.
+    if (!stack_.empty() && stack_.back().has_key) node->place = stack_.back().key_place;
     finish(node, anchor);
   }
 
