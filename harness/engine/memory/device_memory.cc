@@ -51,9 +51,8 @@ DeviceMemory::Allocation DeviceMemory::alloc(Site site, std::int64_t bytes) {
                                 " bytes");
   }
   follow_phase();
-  // Compared before rounding, so that a size near the integer's end cannot wrap.
-  if (bytes > free_bytes()) out_of_memory(state, bytes);
-  const std::int64_t rounded = round_up(bytes, kRounding);
+  // Above the total nothing is rounded, so that a size near the integer's end cannot wrap.
+  const std::int64_t rounded = bytes > total_ ? bytes : round_up(bytes, kRounding);
   if (rounded > free_bytes()) out_of_memory(state, rounded);
   const bool persistent = state.lifetime == Lifetime::kPersistent;
   (persistent ? persistent_ : transient_) += rounded;

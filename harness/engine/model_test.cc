@@ -1,0 +1,318 @@
+#include "harness/engine/model.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "harness/engine/testing.h"
+
+namespace warmgate::engine {
+namespace {
+
+using Launches = std::set<std::pair<std::string, std::string>>;  // layer kind, kernel
+
+Launches launches(const testing::Rank& rank, const std::string& phase) {
+  Launches out;
+  for (const auto& e : rank.events("launch")) {
+    if (e["phase"] != phase) continue;
+    out.emplace(e["layer_kind"].get<std::string>(), e["kernel"].get<std::string>());
+  }
+  return out;
+}
+
+std::set<std::string> keys(const testing::Rank& rank, const std::string& kernel) {
+  std::set<std::string> out;
+  for (const auto& e : rank.events("launch")) {
+    if (e["kernel"] == kernel) out.insert(e["key"].get<std::string>());
+  }
+  return out;
+}
+
+/// One request, its blocks grown, one step.
+void serve(testing::Rank& rank, std::int64_t computed, std::int64_t query) {
+  ASSERT_TRUE(rank.model().grow_request(0, computed + query));
+  rank.model().step({{{0, computed, query}}, false}, false);
+}
+
+TEST(Model, ADecodeStepOfEachKind) {
+  testing::Rank rank(testing::small({0, 4, 128}));
+  rank.start();
+  rank.phase("serve", [&] { serve(rank, 4095, 1); });
+  const Launches seen = launches(rank, "serve");
+  for (const char* kind : {"swaonly", "c4a", "c128a"}) {
+    EXPECT_TRUE(seen.count({kind, "fused_qnorm_rope_kv_insert"})) << kind;
+    EXPECT_TRUE(seen.count({kind, "flash_mla_sparse_decode"})) << kind;
+    EXPECT_TRUE(seen.count({kind, "flash_mla_sched_meta"})) << kind;
+    EXPECT_FALSE(seen.count({kind, "flash_mla_sparse_fwd"})) << kind;
+  }
+  EXPECT_TRUE(seen.count({"c4a", "fp8_fp4_paged_mqa_logits"}));
+  EXPECT_TRUE(seen.count({"c4a", "cooperative_topk"}));
+  EXPECT_TRUE(seen.count({"c4a", "compute_global_topk_indices_and_lens"}));
+  EXPECT_TRUE(seen.count({"c128a", "compress_c128_insert"}));  // 4095 ends a window
+  EXPECT_FALSE(seen.count({"swaonly", "save_partial_states"}));
+}
+
+TEST(Model, APrefillStepOfEachKind) {
+  testing::Rank rank(testing::small({0, 4, 128}));
+  rank.start();
+  rank.phase("serve", [&] { serve(rank, 3000, 400); });
+  const Launches seen = launches(rank, "serve");
+  for (const char* kind : {"swaonly", "c4a", "c128a"}) {
+    EXPECT_TRUE(seen.count({kind, "flash_mla_sparse_fwd"})) << kind;
+    EXPECT_TRUE(seen.count({kind, "dequantize_and_gather_k"})) << kind;
+    EXPECT_TRUE(seen.count({kind, "CombineTopkSwaIndices"})) << kind;
+    EXPECT_FALSE(seen.count({kind, "flash_mla_sparse_decode"})) << kind;
+  }
+  EXPECT_TRUE(seen.count({"c4a", "fp8_fp4_mqa_logits"}));
+  EXPECT_TRUE(seen.count({"c4a", "cp_gather_indexer_k_quant_cache"}));
+  EXPECT_EQ(keys(rank, "ComputePrefillMetadata").size(), 1u);
+  EXPECT_EQ(keys(rank, "BuildPrefillChunkMetadata").size(), 1u);
+}
+
+TEST(Model, ShortContextsAreNotScored) {
+  // K = 512: up to 2051 tokens all compressed entries are chosen.
+  for (const auto& [length, scored] :
+       std::vector<std::pair<std::int64_t, bool>>{{1, false}, {2051, false}, {2052, true}}) {
+    testing::Rank rank(testing::small({4}));
+    rank.start();
+    rank.phase("serve", [&] { serve(rank, length - 1, 1); });
+    const Launches seen = launches(rank, "serve");
+    EXPECT_EQ(seen.count({"c4a", "fill_short_context_topk_indices"}), scored ? 0u : 1u) << length;
+    EXPECT_EQ(seen.count({"c4a", "fp8_fp4_paged_mqa_logits"}), scored ? 1u : 0u) << length;
+    EXPECT_TRUE(seen.count({"c4a", "indexer_compress_fp8"}));  // keys are stored all the same
+  }
+}
+
+TEST(Model, C128CompressionRunsWhereAWindowEnds) {
+  for (const auto& [position, runs] : std::vector<std::pair<std::int64_t, bool>>{
+           {0, false}, {126, false}, {127, true}, {128, false}, {255, true}}) {
+    testing::Rank rank(testing::small({128}));
+    rank.start();
+    rank.phase("serve", [&] { serve(rank, position, 1); });
+    const Launches seen = launches(rank, "serve");
+    EXPECT_EQ(seen.count({"c128a", "compress_c128_insert"}), runs ? 1u : 0u) << position;
+    EXPECT_TRUE(seen.count({"c128a", "save_partial_states"}));
+  }
+}
+
+TEST(Model, WarmedShortAndServedLongReachDifferentCode) {
+  testing::Rank rank(testing::flash());
+  rank.start();
+  // With DSpark and N = 7 a query of 15 is still decode for attention, 16 is not.
+  rank.phase("warmup", [&] { serve(rank, 0, 15); });
+  EXPECT_FALSE(launches(rank, "warmup").count({"c4a", "flash_mla_sparse_fwd"}));
+  rank.phase("serve", [&] { serve(rank, 15, 16); });
+  EXPECT_TRUE(launches(rank, "serve").count({"c4a", "flash_mla_sparse_fwd"}));
+}
+
+TEST(Model, AttentionAndIndexerMayDisagree) {
+  // Ten tokens: decode for attention (<= 15), prefill for the indexer (> 8).
+  testing::Rank rank(testing::flash());
+  rank.start();
+  rank.phase("serve", [&] { serve(rank, 4000, 10); });
+  const Launches seen = launches(rank, "serve");
+  EXPECT_TRUE(seen.count({"c4a", "flash_mla_sparse_decode"}));
+  EXPECT_FALSE(seen.count({"c4a", "flash_mla_sparse_fwd"}));
+  EXPECT_TRUE(seen.count({"c4a", "top_k_per_row_prefill"}));
+  EXPECT_FALSE(seen.count({"c4a", "fp8_fp4_paged_mqa_logits"}));
+}
+
+TEST(Model, CombineKeysFollowTheChunkStart) {
+  // Five prefills whose chunks hold three: the second starts at request 3.
+  auto config = testing::small({0}, 8192, 512, 16);
+  testing::Rank rank(config);
+  rank.start();
+  rank.phase("serve", [&] {
+    Batch batch;
+    for (std::int64_t r = 0; r < 6; ++r) {
+      ASSERT_TRUE(rank.model().grow_request(r, 1000));
+      batch.requests.push_back({r, 900, 85});
+    }
+    rank.model().step(batch, false);
+  });
+  for (const std::string& key : keys(rank, "CombineTopkSwaIndices")) {
+    EXPECT_NE(key.find("COMPRESS_RATIO=1,"), std::string::npos) << key;
+  }
+  EXPECT_GE(keys(rank, "CombineTopkSwaIndices").size(), 1u);
+}
+
+TEST(Model, PackedWidthChangesTheCombineKey) {
+  auto config = testing::small({128}, 65536);
+  const auto width_key = [](const scenario::Resolved& c) {
+    testing::Rank rank(c);
+    rank.start();
+    rank.phase("serve", [&] { serve(rank, 1000, 200); });
+    return *keys(rank, "CombineTopkSwaIndices").begin();
+  };
+  EXPECT_NE(width_key(config).find("TOP_K=512"), std::string::npos);
+  config.seams["c128a.width"] = "packed";
+  EXPECT_NE(width_key(config).find("TOP_K=128"), std::string::npos);
+}
+
+TEST(Model, WindowOnlyPrefillWithoutBufferIsASeam) {
+  auto config = testing::small({0});
+  testing::add_drafter(config, "mtp", 1);
+  config.drafter.topk_indices_buffer = "absent";
+  const auto run = [](const scenario::Resolved& c) {
+    testing::Rank rank(c);
+    rank.start();
+    rank.phase("warmup", [&] {
+      ASSERT_TRUE(rank.model().grow_request(0, 400));
+      rank.model().step({{{0, 0, 300}}, false}, true);
+    });
+  };
+  run(config);
+  config.seams["prefill.topk_bound"] = "buffer_required";
+  EXPECT_THROW(run(config), ResourceMissing);
+  config.drafter.topk_indices_buffer = "own";
+  run(config);
+}
+
+TEST(Model, DraftBlockMakesItsIndexBufferOnFirstUse) {
+  testing::Rank rank(testing::flash());
+  rank.start();
+  const auto noncausal = [&] {
+    std::vector<nlohmann::json> out;
+    for (const auto& e : rank.events("alloc")) {
+      if (e["owner"] == "swa.decode_swa_indices_noncausal") out.push_back(e);
+    }
+    return out;
+  };
+  EXPECT_TRUE(noncausal().empty());
+  rank.phase("warmup", [&] {
+    ASSERT_TRUE(rank.model().grow_request(0, 200));
+    rank.model().step({{{0, 0, 100}}, false}, true);
+    rank.model().step({{{0, 100, 8}}, false}, true);
+  });
+  ASSERT_EQ(noncausal().size(), 2u);  // one a window group: first, then the count
+  EXPECT_EQ(noncausal()[0]["bytes"], 8192 * 256 * 4);
+  EXPECT_EQ(noncausal()[0]["pool"], "draft_metadata");
+  EXPECT_EQ(noncausal()[1]["count"], 2);
+  const Launches seen = launches(rank, "warmup");
+  EXPECT_TRUE(seen.count({"", "compute_dspark_noncausal_swa_indices"}));
+  EXPECT_TRUE(seen.count({"", "stand_in.markov_bias"}));
+}
+
+TEST(Model, WorkspaceHoldsForEachKindAlone) {
+  for (const std::int64_t ratio : {0, 4, 128}) {
+    testing::Rank rank(testing::small({ratio}, 131072));
+    rank.start();
+    rank.workspace.lock();
+    rank.phase("serve", [&] {
+      serve(rank, 131072 - 512, 512);
+      serve(rank, 131071, 1);
+    });
+  }
+}
+
+TEST(Model, C128aAloneExceedsAReservationByBufferWidth) {
+  auto config = testing::small({128}, 1048576, 8192);
+  config.seams["workspace.reservation"] = "topk_buffer_width";
+  testing::Rank rank(config);
+  rank.start(200'000'000'000);
+  rank.workspace.lock();
+  // At full stride the index tensor of B rows alone takes 260 MiB of 84.5 reserved.
+  EXPECT_THROW(rank.phase("serve", [&] { serve(rank, 1048576 - 8192, 8192); }), WorkspaceLocked);
+  // Unlocked, the same request silently moves the buffer.
+  rank.workspace.unlock();
+  const std::uint64_t base = rank.workspace.base(0);
+  rank.phase("serve", [&] { serve(rank, 1048576 - 8192, 8192); });
+  EXPECT_NE(rank.workspace.base(0), base);
+}
+
+TEST(Model, CoveringStepsReachWhatServingReaches) {
+  std::mt19937 random(20260811);
+  const auto pick = [&](std::vector<std::int64_t> v) { return v[random() % v.size()]; };
+  for (int round = 0; round < 40; ++round) {
+    const std::int64_t count = 1 + static_cast<std::int64_t>(random() % 4);
+    std::vector<std::int64_t> ratios;
+    for (std::int64_t i = 0; i < count; ++i) ratios.push_back(pick({0, 1, 4, 128}));
+    auto config = testing::small(ratios, pick({64, 200, 4096, 40000}), pick({16, 64, 512, 2048}),
+                                 pick({1, 3, 64}));
+    if (random() % 2) testing::add_drafter(config, random() % 2 ? "dspark" : "mtp", pick({1, 5}));
+    config.architectures = {random() % 2 ? "sm_90a" : "sm_100a"};
+    testing::Rank rank(config);
+    rank.start();
+    rank.phase("warmup", [&] {
+      for (const Batch& b : rank.model().covering_batches()) rank.model().step(b, true);
+    });
+    rank.workspace.lock();
+    rank.phase("serve", [&] {
+      const auto& limits = config.limits;
+      for (int step = 0; step < 30; ++step) {
+        Batch batch;
+        std::int64_t budget = limits.max_num_batched_tokens;
+        const std::int64_t requests = 1 + static_cast<std::int64_t>(random() % 40);
+        for (std::int64_t r = 0; r < std::min(requests, limits.max_num_seqs) && budget > 0; ++r) {
+          const std::int64_t query =
+              std::min({pick({1, 2, 6, 11, 12, 127, 500}), budget, limits.max_model_len});
+          const std::int64_t room = limits.max_model_len - query;
+          batch.requests.push_back({r, pick({0, room / 2, room}), query});
+          budget -= query;
+        }
+        std::stable_sort(batch.requests.begin(), batch.requests.end(),
+                         [](const auto& a, const auto& b) { return a.query < b.query; });
+        batch.dummy = true;  // rows without blocks: what is tested is which code runs
+        rank.model().step(batch, false);
+      }
+    });
+    const Launches warmed = launches(rank, "warmup");
+    for (const auto& served : launches(rank, "serve")) {
+      EXPECT_TRUE(warmed.count(served))
+          << "round " << round << ": " << served.first << " " << served.second;
+    }
+  }
+}
+
+TEST(Model, StepsBalanceTransientMemory) {
+  testing::Rank rank(testing::flash());
+  rank.start();
+  rank.phase("serve", [&] {
+    serve(rank, 0, 5000);
+    serve(rank, 5000, 8);
+  });
+  EXPECT_EQ(rank.memory.pools().at("activations").live, 0);
+}
+
+TEST(Model, SamplesAreAHashOfSeedRequestAndPosition) {
+  testing::Rank a(testing::small({0})), b(testing::small({0}));
+  auto other = testing::small({0});
+  other.seed = 8;
+  testing::Rank c(other);
+  EngineModel ma(a.context), mb(b.context), mc(c.context);
+  std::set<std::int64_t> distinct;
+  bool differs = false;
+  for (std::int64_t r = 0; r < 10; ++r) {
+    for (std::int64_t p = 0; p < 10; ++p) {
+      EXPECT_EQ(ma.sample(r, p), mb.sample(r, p));
+      EXPECT_GE(ma.sample(r, p), 0);
+      EXPECT_LT(ma.sample(r, p), 129280);
+      differs |= ma.sample(r, p) != mc.sample(r, p);
+      distinct.insert(ma.sample(r, p));
+    }
+  }
+  EXPECT_GT(distinct.size(), 90u);
+  EXPECT_TRUE(differs);
+}
+
+TEST(Model, WeightsAreCounted) {
+  testing::Rank rank(testing::flash());
+  rank.start();
+  std::map<std::string, double> counters;
+  for (const auto& e : rank.events("counter")) counters[e["name"]] = e["value"];
+  // 43 layers of 256 experts of 3·2048·4096 fp4 values and their scales are 147 of them.
+  EXPECT_GT(counters.at("weights_bytes"), 147e9);
+  EXPECT_LT(counters.at("weights_bytes"), 165e9);
+  EXPECT_GT(counters.at("draft_weights_bytes"), 10e9);
+  EXPECT_EQ(rank.events("layer").size(), 46u);
+}
+
+TEST(Model, EveryRankEntersTheSameCollectives) {
+  testing::Rank one(testing::small({0, 4}));
+  one.start();
+  EXPECT_TRUE(one.events("collective").empty());  // alone there is nothing to sum
+}
+
+}  // namespace
+}  // namespace warmgate::engine
