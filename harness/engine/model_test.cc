@@ -119,22 +119,29 @@ TEST(Model, AttentionAndIndexerMayDisagree) {
 }
 
 TEST(Model, CombineKeysFollowTheChunkStart) {
-  // Five prefills whose chunks hold three: the second starts at request 3.
-  auto config = testing::small({0}, 8192, 512, 16);
-  testing::Rank rank(config);
-  rank.start();
-  rank.phase("serve", [&] {
-    Batch batch;
-    for (std::int64_t r = 0; r < 6; ++r) {
-      ASSERT_TRUE(rank.model().grow_request(r, 1000));
-      batch.requests.push_back({r, 900, 85});
+  // Window parts of 163 and 158 rows: fifteen requests share the 2,560 rows of a chunk, so that the
+  // second chunk starts at request 15.
+  const auto alignments = [](std::int64_t decodes) {
+    testing::Rank rank(testing::small({0}, 8192, 512, 20));
+    rank.start();
+    rank.phase("serve", [&] {
+      Batch batch;
+      batch.dummy = true;
+      for (std::int64_t r = 0; r < decodes; ++r) batch.requests.push_back({r, 900, 1});
+      for (std::int64_t r = 0; r < 16; ++r) {
+        batch.requests.push_back({decodes + r, 900, r == 0 ? 36 : 31});
+      }
+      rank.model().step(batch, false);
+    });
+    std::set<std::string> out;
+    for (const std::string& key : keys(rank, "CombineTopkSwaIndices")) {
+      const std::size_t at = key.find_last_of('=');
+      out.insert(key.substr(at + 1, 4));
     }
-    rank.model().step(batch, false);
-  });
-  for (const std::string& key : keys(rank, "CombineTopkSwaIndices")) {
-    EXPECT_NE(key.find("COMPRESS_RATIO=1,"), std::string::npos) << key;
-  }
-  EXPECT_GE(keys(rank, "CombineTopkSwaIndices").size(), 1u);
+    return out;
+  };
+  EXPECT_EQ(alignments(0), (std::set<std::string>{"TTTT", "TFFF"}));
+  EXPECT_EQ(alignments(1), (std::set<std::string>{"TFFT", "TTTF"}));
 }
 
 TEST(Model, PackedWidthChangesTheCombineKey) {
