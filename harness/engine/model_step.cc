@@ -123,6 +123,11 @@ void EngineModel::step(const Batch& batch, bool with_draft) {
   m.require_cache("step");
   if (batch.requests.empty()) return;
   m.host.build(batch, m.dims);
+  if (!batch.dummy) {
+    for (const BatchRequest& r : batch.requests) {
+      m.cache->tables().check_held(r.request, r.computed, r.computed + r.query);
+    }
+  }
   static constexpr LayerRef kModel{-1, "", "target"};
   const InputBuffers& inputs = m.buffers.inputs;
   execute(m.exec, kModel,

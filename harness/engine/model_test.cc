@@ -264,12 +264,39 @@ TEST(Model, CoveringStepsReachWhatServingReaches) {
         rank.model().step(batch, false);
       }
     });
+    for (const std::string_view kernel :
+         {jit::kComputePrefillMetadata, jit::kBuildPrefillChunkMetadata,
+          jit::kCombineTopkSwaIndices}) {
+      std::set<std::string> reachable;
+      for (const auto& key : rank.kernels.reachable_keys(kernel)) reachable.insert(key.text());
+      for (const std::string& key : keys(rank, std::string(kernel))) {
+        EXPECT_TRUE(reachable.count(key)) << "round " << round << ": " << key;
+      }
+    }
     const Launches warmed = launches(rank, "warmup");
     for (const auto& served : launches(rank, "serve")) {
       EXPECT_TRUE(warmed.count(served))
           << "round " << round << ": " << served.first << " " << served.second;
     }
   }
+}
+
+TEST(Model, ARealStepNeedsItsBlocks) {
+  testing::Rank rank(testing::small({0, 4}));
+  rank.start();
+  EngineModel& model = rank.model();
+  rank.phase("serve", [&] {
+    EXPECT_THROW(model.step({{{0, 0, 1}}, false}, false), std::logic_error);
+    ASSERT_TRUE(model.grow_request(0, 256));
+    EXPECT_NO_THROW(model.step({{{0, 0, 256}}, false}, false));
+    EXPECT_THROW(model.step({{{0, 256, 1}}, false}, false), std::logic_error);
+    // The window's old blocks may go; writing there again may not happen.
+    model.free_window_blocks(0, 255);
+    EXPECT_NO_THROW(model.step({{{0, 255, 1}}, false}, false));
+    EXPECT_THROW(model.step({{{0, 0, 1}}, false}, false), std::logic_error);
+    model.release_request(0);
+    EXPECT_NO_THROW(model.step({{{0, 0, 256}}, true}, false));  // dummy steps have none
+  });
 }
 
 TEST(Model, StepsBalanceTransientMemory) {

@@ -114,6 +114,19 @@ void BlockTables::release(std::int64_t request) {
   }
 }
 
+void BlockTables::check_held(std::int64_t request, std::int64_t first, std::int64_t end) const {
+  check(request);
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    const Row& row = groups_[g].rows[static_cast<std::size_t>(request)];
+    const std::int64_t block_tokens = groups_[g].block_tokens;
+    const std::int64_t covered = static_cast<std::int64_t>(row.blocks.size()) * block_tokens;
+    if (end <= covered && first / block_tokens >= row.first_held) continue;
+    throw std::logic_error(fmt::format(
+        "request row {}, cache group {}: no block for positions {}..{}; blocks hold {}..{}",
+        request, g, first, end - 1, row.first_held * block_tokens, covered - 1));
+  }
+}
+
 std::span<const std::int32_t> BlockTables::row(std::size_t group, std::int64_t request) const {
   check(request);
   return groups_.at(group).rows[static_cast<std::size_t>(request)].blocks;

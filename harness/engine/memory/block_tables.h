@@ -38,6 +38,10 @@ class BlockTables {
   void free_window(std::int64_t request, std::int64_t computed);
   void release(std::int64_t request);
 
+  /// Throws std::logic_error naming row, group and position where a position of first..end-1 has no
+  /// block: what a step is about to write must have been taken and not freed.
+  void check_held(std::int64_t request, std::int64_t first, std::int64_t end) const;
+
   std::span<const std::int32_t> row(std::size_t group, std::int64_t request) const;
   std::span<std::int32_t> mutable_row(std::size_t group, std::int64_t request);
   std::int64_t block_tokens(std::size_t group) const { return groups_[group].block_tokens; }
