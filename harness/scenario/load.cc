@@ -180,9 +180,23 @@ class Loader {
     } else {
       build_native(out, merged);
     }
-    out.origins = origins(without(merged.tree, {"extends"}));
+    out.origins = origins(merged.tree);
+    name_alike(out.origins);
     if (problems_.empty()) out.identity = identity(out.ranks, out.target);
     return out;
+  }
+
+  // resolved.h calls a few values otherwise than the language does; both names have the origin.
+  static void name_alike(std::map<std::string, std::string>& origins) {
+    static constexpr std::pair<const char*, const char*> kAlike[] = {
+        {"device", "target.native.device"},
+        {"collective_deadline_ms", "parallel.collective_deadline"},
+        {"model.name", "model.preset"},
+        {"workload.groups", "workload.requests"}};
+    for (const auto& [resolved, written] : kAlike) {
+      const auto it = origins.find(written);
+      if (it != origins.end()) origins.emplace(resolved, it->second);
+    }
   }
 
   void build_native(Variant& out, const Merged& merged) {

@@ -228,9 +228,13 @@ std::map<std::string, std::string> origins(const NodePtr& tree) {
         return;
       }
       const std::string layer = node->layer ? *node->layer : "scenario";
-      out[path] = node->place.line == 0
-                      ? layer
-                      : fmt::format("{}:{} ({})", *node->place.file, node->place.line, layer);
+      if (node->place.line == 0) {
+        out[path] = layer;
+      } else if (layer == "--set") {
+        out[path] = *node->place.file;  // says --set itself
+      } else {
+        out[path] = fmt::format("{}:{} ({})", *node->place.file, node->place.line, layer);
+      }
     }
   };
   Walk walk;

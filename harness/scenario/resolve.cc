@@ -22,12 +22,7 @@ std::string origin_of(const Variant& variant, const std::string& key, std::size_
   const std::string name = language_key(key);
   if (const auto* own = find("ranks." + std::to_string(rank) + "." + name)) return *own;
   if (const auto* own = find(name)) return *own;
-  if (key == "workload.groups") {
-    if (const auto* short_form = find("workload.requests")) return *short_form;
-  }
-  if (key == "model.name") {
-    if (const auto* preset = find("model.preset")) return *preset;
-  }
+  if (const auto* own = find(key)) return *own;
   return "default";
 }
 
