@@ -12,21 +12,29 @@ namespace {
 
 using Launches = std::set<std::pair<std::string, std::string>>;  // layer kind, kernel
 
-Launches launches(const testing::Rank& rank, const std::string& phase) {
+Launches launches(const std::vector<nlohmann::json>& events, const std::string& phase) {
   Launches out;
-  for (const auto& e : rank.events("launch")) {
+  for (const auto& e : events) {
     if (e["phase"] != phase) continue;
     out.emplace(e["layer_kind"].get<std::string>(), e["kernel"].get<std::string>());
   }
   return out;
 }
 
-std::set<std::string> keys(const testing::Rank& rank, const std::string& kernel) {
+Launches launches(const testing::Rank& rank, const std::string& phase) {
+  return launches(rank.events("launch"), phase);
+}
+
+std::set<std::string> keys(const std::vector<nlohmann::json>& events, const std::string& kernel) {
   std::set<std::string> out;
-  for (const auto& e : rank.events("launch")) {
+  for (const auto& e : events) {
     if (e["kernel"] == kernel) out.insert(e["key"].get<std::string>());
   }
   return out;
+}
+
+std::set<std::string> keys(const testing::Rank& rank, const std::string& kernel) {
+  return keys(rank.events("launch"), kernel);
 }
 
 /// One request, its blocks grown, one step.
@@ -231,7 +239,7 @@ TEST(Model, C128aAloneExceedsAReservationByBufferWidth) {
 TEST(Model, CoveringStepsReachWhatServingReaches) {
   std::mt19937 random(20260811);
   const auto pick = [&](std::vector<std::int64_t> v) { return v[random() % v.size()]; };
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 24; ++round) {
     const std::int64_t count = 1 + static_cast<std::int64_t>(random() % 4);
     std::vector<std::int64_t> ratios;
     for (std::int64_t i = 0; i < count; ++i) ratios.push_back(pick({0, 1, 4, 128}));
@@ -247,7 +255,7 @@ TEST(Model, CoveringStepsReachWhatServingReaches) {
     rank.workspace.lock();
     rank.phase("serve", [&] {
       const auto& limits = config.limits;
-      for (int step = 0; step < 30; ++step) {
+      for (int step = 0; step < 16; ++step) {
         Batch batch;
         std::int64_t budget = limits.max_num_batched_tokens;
         const std::int64_t requests = 1 + static_cast<std::int64_t>(random() % 40);
@@ -264,17 +272,18 @@ TEST(Model, CoveringStepsReachWhatServingReaches) {
         rank.model().step(batch, false);
       }
     });
+    const auto events = rank.events("launch");
     for (const std::string_view kernel :
          {jit::kComputePrefillMetadata, jit::kBuildPrefillChunkMetadata,
           jit::kCombineTopkSwaIndices}) {
       std::set<std::string> reachable;
       for (const auto& key : rank.kernels.reachable_keys(kernel)) reachable.insert(key.text());
-      for (const std::string& key : keys(rank, std::string(kernel))) {
+      for (const std::string& key : keys(events, std::string(kernel))) {
         EXPECT_TRUE(reachable.count(key)) << "round " << round << ": " << key;
       }
     }
-    const Launches warmed = launches(rank, "warmup");
-    for (const auto& served : launches(rank, "serve")) {
+    const Launches warmed = launches(events, "warmup");
+    for (const auto& served : launches(events, "serve")) {
       EXPECT_TRUE(warmed.count(served))
           << "round " << round << ": " << served.first << " " << served.second;
     }
@@ -342,10 +351,43 @@ TEST(Model, WeightsAreCounted) {
   EXPECT_EQ(rank.events("layer").size(), 46u);
 }
 
-TEST(Model, EveryRankEntersTheSameCollectives) {
-  testing::Rank one(testing::small({0, 4}));
-  one.start();
-  EXPECT_TRUE(one.events("collective").empty());  // alone there is nothing to sum
+// One of two ranks, alone: counts what it would have entered.
+class Counting : public Collectives {
+ public:
+  int rank() const override { return 0; }
+  int world() const override { return 2; }
+  std::int64_t all_reduce(std::string_view, std::int64_t bytes) override { return add(bytes); }
+  std::int64_t all_gather(std::string_view, std::int64_t bytes) override { return add(bytes); }
+  std::int64_t barrier(std::string_view) override { return add(0); }
+  std::int64_t all_min(std::string_view, std::int64_t value) override { return value; }
+  void abandon(std::string_view) override {}
+  std::vector<std::int64_t> entered;
+
+ private:
+  std::int64_t add(std::int64_t bytes) {
+    entered.push_back(bytes);
+    return static_cast<std::int64_t>(entered.size()) - 1;
+  }
+};
+
+TEST(Model, CollectivesOfAStep) {
+  auto config = testing::small({0, 4});
+  testing::Rank alone(config);
+  alone.start();
+  EXPECT_TRUE(alone.events("collective").empty());  // one rank has nothing to sum
+  config.parallel.tp = 2;
+  auto counting = std::make_unique<Counting>();
+  const Counting& seen = *counting;
+  testing::Rank rank(config, 1, std::move(counting));
+  rank.start();
+  const std::size_t before = seen.entered.size();
+  rank.phase("serve", [&] { serve(rank, 0, 3); });
+  // Embedding, then attention and experts of two layers, then the logits' shards.
+  const std::int64_t hidden = 3 * 4096 * 2;
+  EXPECT_EQ(std::vector<std::int64_t>(seen.entered.begin() + static_cast<std::ptrdiff_t>(before),
+                                      seen.entered.end()),
+            (std::vector<std::int64_t>{hidden, hidden, hidden, hidden, hidden, 129280 / 2 * 4}));
+  EXPECT_EQ(rank.events("collective").back()["kind"], "all_gather");
 }
 
 }  // namespace

@@ -112,13 +112,14 @@ inline void add_drafter(scenario::Resolved& r, const std::string& method, std::i
 /// One rank on its own, with its events in memory.
 class Rank {
  public:
-  explicit Rank(scenario::Resolved config_in, int lanes = 1)
+  explicit Rank(scenario::Resolved config_in, int lanes = 1,
+                std::unique_ptr<Collectives> collectives_in = make_local_collectives())
       : config(std::move(config_in)),
         fd_(memfd_create("events", MFD_CLOEXEC)),
         recorder(writer_),
         memory(config.limits.device_memory_bytes, recorder),
         workspace(memory, recorder, lanes),
-        collectives(make_local_collectives()),
+        collectives(std::move(collectives_in)),
         compiler({{}, jit::Backend::kHost}),
         kernels(config, recorder, compiler),
         context{config, recorder, memory, workspace, *collectives, kernels} {
