@@ -10,7 +10,10 @@ namespace {
 constexpr std::size_t kMaxKeyBytes = 4096;
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
-  throw std::runtime_error("compile key '" + std::string(text.substr(0, 120)) + "': " + why);
+  std::string message =
+      "compile key '" + std::string(text.substr(0, 120)) + "': " + why.substr(0, 240);
+  for (char& c : message) c = c < 0x20 || c == 0x7f ? '?' : c;  // also NUL: what() is a C string
+  throw std::runtime_error(message);
 }
 
 bool is_word(std::string_view text) {
