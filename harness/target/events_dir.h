@@ -24,6 +24,9 @@ class EventsDir {
   /// `folder` exists. `trace` and `secrets` outlive this object.
   EventsDir(std::filesystem::path folder, trace::Trace& trace,
             const std::vector<std::string>& secrets);
+  ~EventsDir();
+  EventsDir(const EventsDir&) = delete;
+  EventsDir& operator=(const EventsDir&) = delete;
   /// Readable when something may have changed; -1 where the kernel gives no inotify (then poll).
   int fd() const { return inotify_.get(); }
   /// Reads what is new in all files. True if there was anything.
@@ -46,6 +49,7 @@ class EventsDir {
   trace::Trace& trace_;
   const std::vector<std::string>& secrets_;
   Fd inotify_;
+  int watch_ = -1;
   std::map<std::string, File> files_;  // by name, so that reading has one order
   bool too_many_ = false;
 };

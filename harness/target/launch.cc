@@ -17,6 +17,8 @@
 #include <string_view>
 #include <system_error>
 
+extern char** environ;
+
 namespace warmgate::target {
 namespace {
 
@@ -154,6 +156,21 @@ std::string find_program(const std::string& name, const std::string& path) {
     at = end + 1;
   }
   return name;
+}
+
+std::vector<std::string> inherited_environment(const std::map<std::string, std::string>& over,
+                                               const std::vector<std::string>& without) {
+  std::map<std::string, std::string> env;
+  for (char** at = ::environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string entry = *at;
+    const std::size_t equal = entry.find('=');
+    if (equal != std::string::npos) env[entry.substr(0, equal)] = entry.substr(equal + 1);
+  }
+  for (const auto& [name, value] : over) env[name] = value;
+  for (const std::string& name : without) env.erase(name);
+  std::vector<std::string> out;
+  for (const auto& [name, value] : env) out.push_back(name + "=" + value);
+  return out;
 }
 
 Launched launch(const LaunchRequest& request) {

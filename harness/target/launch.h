@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,10 @@ Launched launch(const LaunchRequest& request);
 /// Full path of `name` in the PATH given ("" = /bin:/usr/bin); `name` itself if it has a slash or
 /// is not found.
 std::string find_program(const std::string& name, const std::string& path);
+
+/// Our environment as NAME=value, with `over` set over it, then `without` taken out.
+std::vector<std::string> inherited_environment(const std::map<std::string, std::string>& over,
+                                               const std::vector<std::string>& without);
 
 /// A pipe of ours, both ends close-on-exec and >= 3, the reading one non-blocking.
 struct Pipe {

@@ -56,20 +56,33 @@ bool is_secret_name(std::string_view name) {
                                       "APIKEY", "PRIVATE_KEY", "AUTHORIZATION"}) {
     if (upper.find(word) != std::string::npos) return true;
   }
-  // Short words only as words of their own: TOKENIZERS_PARALLELISM and KEYMAP hold no secrets.
-  for (std::size_t at = 0; at <= upper.size();) {
+  // Short words only as words of their own: TOKENIZERS_PARALLELISM and KEYMAP hold no secrets, and
+  // in the plural they count or list (MAX_NUM_BATCHED_TOKENS).
+  std::size_t words = 0;
+  bool secret = false;
+  std::string_view last;
+  for (std::size_t at = 0; at <= upper.size(); ++words) {
     const std::size_t end = std::min(upper.find_first_of("_-.", at), upper.size());
-    const std::string_view word = std::string_view(upper).substr(at, end - at);
-    for (const std::string_view secret :
-         {"TOKEN", "TOKENS", "KEY", "KEYS", "PASS", "PWD", "PAT", "AUTH"}) {
-      // PWD and OLDPWD are the shell's folders.
-      if (word == secret && !(secret == "PWD" && upper == "PWD")) return true;
-    }
-    if (word.size() > 5 && (word.ends_with("TOKEN") || word.ends_with("KEY"))) return true;
+    last = std::string_view(upper).substr(at, end - at);
+    for (const std::string_view word : {"TOKEN", "KEY", "PASS", "PAT", "AUTH"})
+      secret |= last == word;
+    // PWD alone is the shell's folder.
+    secret |= last == "PWD" && (words > 0 || end < upper.size());
+    secret |= last.size() > 5 && (last.ends_with("TOKEN") || last.ends_with("KEY"));
     at = end + 1;
   }
-  return false;
+  // Where the secret lies, not what it is.
+  return secret && last != "PATH" && last != "FILE" && last != "DIR" && last != "HOME";
 }
+
+namespace {
+
+// Masking a number by value would eat it wherever a log counts something.
+bool is_number(std::string_view value) {
+  return value.size() < 16 && value.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+}  // namespace
 
 std::vector<std::string> collect_secrets(const char* const* environ) {
   std::vector<std::string> out;
@@ -78,7 +91,8 @@ std::vector<std::string> collect_secrets(const char* const* environ) {
     const std::size_t equal = entry.find('=');
     if (equal == std::string_view::npos) continue;
     const std::string_view value = entry.substr(equal + 1);
-    if (is_secret_name(entry.substr(0, equal)) && value.size() >= kMinSecretBytes) {
+    if (is_secret_name(entry.substr(0, equal)) && value.size() >= kMinSecretBytes &&
+        !is_number(value)) {
       out.emplace_back(value);
     }
     const std::string_view password = url_password(value);

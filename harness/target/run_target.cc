@@ -21,8 +21,6 @@
 #include "harness/target/worker.h"
 #include "harness/trace/wire.h"
 
-extern char** environ;
-
 namespace warmgate::target {
 namespace {
 
@@ -97,20 +95,11 @@ class Run {
   }
 
   std::vector<std::string> environment(const WorkerSpec& worker) const {
-    std::map<std::string, std::string> env;
-    for (char** at = ::environ; at != nullptr && *at != nullptr; ++at) {
-      const std::string entry = *at;
-      const std::size_t equal = entry.find('=');
-      if (equal != std::string::npos) env[entry.substr(0, equal)] = entry.substr(equal + 1);
-    }
-    env["TMPDIR"] = (spec_.run_dir / "tmp").string();
-    for (const auto& [name, value] : worker.env) env[name] = value;
-    env.erase("WARMGATE_EVENTS_FD");
-    env["WARMGATE_EVENTS_DIR"] = (spec_.run_dir / "events").string();
-    env["WARMGATE_RUN"] = id_;
-    std::vector<std::string> out;
-    for (const auto& [name, value] : env) out.push_back(name + "=" + value);
-    return out;
+    std::map<std::string, std::string> over = {{"TMPDIR", (spec_.run_dir / "tmp").string()}};
+    for (const auto& [name, value] : worker.env) over[name] = value;
+    over["WARMGATE_EVENTS_DIR"] = (spec_.run_dir / "events").string();
+    over["WARMGATE_RUN"] = id_;
+    return inherited_environment(over, {"WARMGATE_EVENTS_FD"});
   }
 
   void start_workers() {
@@ -171,6 +160,8 @@ class Run {
         if (progress_) progress_(rank, phase);
       } else if (event.ev == "phase_end") {
         clock_.end(event.source, event.str("phase"), now);
+        if (worker != nullptr) worker->sample_peak();
+      } else if (event.ev == "hello") {
         if (worker != nullptr) worker->sample_peak();
       } else if (event.ev == "bye") {
         clock_.gone(event.source, now);
@@ -281,7 +272,10 @@ class Run {
         for (const std::uint64_t inode : worker->open_pipes()) pipes.push_back(inode);
       }
       left = holders_of_pipes(pipes);
-      for (const ProcessInfo& process : left) ::kill(process.pid, SIGKILL);
+      for (const ProcessInfo& process : left) {
+        ::kill(process.pid, SIGKILL);
+        orphans_.add_group(process.group);  // so that it is waited for
+      }
     }
     for (std::size_t i = 0; i < left.size() && i < kMaxLeftovers && !ended_by_us_; ++i) {
       harness_events_.push_back(
@@ -328,10 +322,12 @@ class Run {
     trace::json body = {{"pid", end.pid},
                         {"killed_by_us", end.killed_by_us},
                         {"needed_sigkill", end.needed_sigkill},
-                        {"peak_rss_bytes", end.peak_rss_bytes},
-                        {"peak_exact", worker.peak_exact()},
                         {"wall_s", end.wall_s},
                         {"cpu_s", end.cpu_s}};
+    if (end.peak_rss_bytes > 0) {  // else not observed
+      body["peak_rss_bytes"] = end.peak_rss_bytes;
+      body["peak_exact"] = worker.peak_exact();
+    }
     if (end.exited) {
       body["exit_code"] = end.exit_code;
     } else {

@@ -29,7 +29,11 @@ bool ended_well(const TargetResult& result) {
 
 TEST(Honest, TwoRanks) {
   const TempDir dir;
-  const TargetResult result = run_clean(spec_of({honest(0, 2), honest(1, 2)}, dir.path()));
+  TargetSpec spec = spec_of({honest(0, 2), honest(1, 2)}, dir.path());
+  for (WorkerSpec& worker : spec.workers) {
+    worker.argv.insert(worker.argv.end(), {"--phase-ms", "5"});
+  }
+  const TargetResult result = run_clean(spec);
   EXPECT_TRUE(ended_well(result));
   EXPECT_TRUE(result.trace.bad_lines.empty());
   EXPECT_EQ(result.trace.of("hello").size(), 2u);

@@ -179,6 +179,10 @@ void forget_worker(pid_t pid) {
   registry().workers.erase(pid);
 }
 
+void Orphans::add_group(pid_t group) {
+  if (group != ::getpgrp()) groups_.insert(group);
+}
+
 std::vector<ProcessInfo> Orphans::find() {
   std::vector<ProcessInfo> found;
   // What a later look teaches about groups may claim what an earlier one left, hence twice.

@@ -40,7 +40,8 @@ void forget_worker(pid_t pid);
 class Orphans {
  public:
   explicit Orphans(std::string marker) : marker_(std::move(marker)) {}  // WARMGATE_RUN=id
-  void add_group(pid_t group) { groups_.insert(group); }
+  /// A process group that is the run's for certain; that of this program is never taken.
+  void add_group(pid_t group);
   /// Living orphans of this run and their descendants. Dead ones are waited for on the way.
   std::vector<ProcessInfo> find();
   /// SIGKILL to all of them, until none is left or `rounds` are over (1 ms each). How many are

@@ -82,12 +82,13 @@ using Progress = std::function<void(int rank, std::string_view phase)>;
 ///
 /// Each worker gets WARMGATE_RUN (which run it belongs to), WARMGATE_EVENTS_FD, WARMGATE_EVENTS_DIR
 /// (run_dir/events) and TMPDIR (run_dir/tmp), stdin from /dev/null, a process group of its own.
-/// Events of the harness: per worker `process_end` {pid, exit_code | signal, killed_by_us,
-/// needed_sigkill, peak_rss_bytes, peak_exact (false: the last sample; the true peak may be
-/// higher), wall_s, cpu_s, phase, and where there is evidence for it oom: true with oom_evidence};
-/// `deadline` {phase, kind: deadline | silence, after_s}; `leftover` {what: process | file, pid,
-/// cmd | path}. Leftovers are judged only where the workers ended by themselves: what is still
-/// there after a kill of ours is removed and not held against them.
+/// Events of the harness: per worker `process_end` {pid, exit_code | signal and signal_name,
+/// killed_by_us, needed_sigkill, peak_rss_bytes and peak_exact (false: the last sample, the true
+/// peak may be higher; both absent if nothing was seen), wall_s, cpu_s, memory_limit_bytes, and
+/// where there is evidence for it oom: true with oom_evidence}; `deadline` {phase, kind: deadline |
+/// silence, after_s}; `leftover` {what: process | file, pid, cmd | path}. Leftovers are judged only
+/// where the workers ended by themselves: what is still there after a kill of ours is removed and
+/// not held against them.
 TargetResult run_target(const TargetSpec& spec, const CancelToken& cancel,
                         const Progress& progress = {});
 

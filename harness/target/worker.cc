@@ -21,6 +21,8 @@ namespace warmgate::target {
 namespace {
 
 constexpr int kOutputPipeBytes = 1 << 20;
+// More than a full pipe; bounded, because a descendant may go on filling it.
+constexpr int kDrainRounds = 64;
 
 std::uint64_t inode_of(int fd) {
   struct stat info {};
@@ -137,6 +139,7 @@ void Worker::reap() {
   rusage usage{};
   if (!peek_end(end_.pid, &usage)) return watch_end();  // a wake-up for nothing
   ended_ns_ = trace::now_ns();
+  drain();  // what it said comes before its end
   exit_watch_.close();
   boost::system::error_code failed;
   process_->running(failed);  // waits for it: it has ended
@@ -197,7 +200,7 @@ void Worker::sample_peak() {
 bool Worker::drain() {
   bool all = true;
   for (Channel* channel : {&events_, &out_, &err_}) {
-    if (channel->stream.is_open()) all = read(*channel, 1 << 20, false) && all;
+    if (channel->stream.is_open()) all = read(*channel, kDrainRounds, false) && all;
   }
   return all;
 }
