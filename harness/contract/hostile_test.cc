@@ -4,6 +4,7 @@
 #include <set>
 
 #include <limits>
+#include <map>
 
 #include "harness/contract/test_trace.h"
 #include "harness/scenario/contract_names.h"
@@ -56,8 +57,11 @@ TEST(Hostile, EveryFieldOfEveryEvent) {
   base.fault("RuntimeError", "m").add("skip", {{"step", "s"}, {"reason", "r"}});
   base.add("leftover", {{"what", "file"}, {"path", "/a/b"}}, 0, "harness");
   const trace::Trace good = base.trace();
+  std::map<std::pair<std::string, std::string>, int> done;
   for (std::size_t i = 0; i < good.events.size(); ++i) {
     for (const auto& [key, value] : good.events[i].body.items()) {
+      // The first of a kind and one more say what the tenth would say.
+      if (++done[{good.events[i].ev, key}] > 2) continue;
       for (const json& bad : nasty()) {
         trace::Trace t = good;
         t.events[i].body[key] = bad;

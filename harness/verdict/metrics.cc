@@ -11,7 +11,8 @@
 namespace warmgate::verdict {
 namespace {
 
-constexpr std::size_t kMaxLine = 4096;
+// The library's search takes time in the square of it.
+constexpr std::size_t kMaxLine = 1024;
 
 void each_line(const Output& output, const std::function<void(std::string_view)>& use) {
   const auto lines = [&](std::string_view text) {

@@ -38,7 +38,7 @@ struct Metric {
 std::vector<Metric> load_metrics(const std::filesystem::path& file);
 
 /// Adds the figures that were found, with unit and direction. What is not found stays absent.
-/// Lines are read up to 4096 bytes: the expression comes from outside, the line from a worker.
+/// Lines are read up to 1024 bytes: the expression comes from outside, the line from a worker.
 void apply_metrics(const std::vector<Metric>& metrics, RunRecord& run);
 
 /// `a(?<value>b)(c)` → {"a(b)(c)", 1}; `(?P<value>` is understood too. Group 0 = no such group.
