@@ -318,6 +318,36 @@ TEST(Model, StepsBalanceTransientMemory) {
   EXPECT_EQ(rank.memory.pools().at("activations").live, 0);
 }
 
+TEST(Model, DraftWorksInItsOwnLaneWhereThereAreTwo) {
+  for (const int lanes : {1, 2}) {
+    testing::Rank rank(testing::flash(), lanes);
+    rank.start();
+    std::set<int> draft_lanes;
+    for (const auto& e : rank.events("workspace")) {
+      if (e["role"] == "draft") draft_lanes.insert(e["lane"].get<int>());
+    }
+    EXPECT_EQ(draft_lanes, (std::set<int>{lanes - 1}));
+  }
+}
+
+TEST(Model, Fp4IndexerAndOtherModels) {
+  auto fp4 = testing::small({4});
+  fp4.model.indexer_cache_dtype = "fp4";
+  testing::Rank rank(fp4);
+  rank.start();
+  rank.phase("serve", [&] {
+    serve(rank, 0, 512);
+    serve(rank, 7000, 300);
+  });
+  EXPECT_TRUE(launches(rank, "serve").count({"c4a", "indexer_compress_mxfp4"}));
+  auto large = testing::pro();
+  large.limits.device_memory_bytes = 2'000'000'000'000;
+  testing::Rank pro(large);
+  pro.start();
+  EXPECT_EQ(pro.plan.block_stride, 1435968);
+  pro.phase("serve", [&] { serve(pro, 0, 5000); });
+}
+
 TEST(Model, SamplesAreAHashOfSeedRequestAndPosition) {
   testing::Rank a(testing::small({0})), b(testing::small({0}));
   auto other = testing::small({0});
