@@ -23,6 +23,14 @@ KeyUse key_use(const View& view) {
   for (std::size_t i = 0; i < view.size(); ++i) {
     const trace::Event& e = view.event(i);
     if (e.ev == "ready") ready.insert(rank_of(e));
+    if (e.ev == "asked" && View::is_warmup(view.phase(i))) {
+      for (const std::string& key : e.strings("keys")) {
+        KeyUse::Warmed& warmed = use.warmed[key];
+        warmed.kernel = text(e, "kernel");
+        warmed.ranks.insert(rank_of(e));
+        prove(warmed.events, i);
+      }
+    }
     if (e.ev == "launch" && view.phase(i) == "serve") {
       const std::string key(text(e, "key"));
       if (key.empty()) continue;

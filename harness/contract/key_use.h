@@ -29,7 +29,8 @@ struct KeyUse {
     std::set<int> ranks;
     std::vector<std::size_t> events;
   };
-  /// By key text. warmed: compile events of the engine in warmup or capture.
+  /// By key text. warmed: keys that the engine said it would ask for (`asked`), or compiled, in
+  /// warmup or capture. An engine that tells no list is known by its compile events alone.
   std::map<std::string, Warmed> warmed;
   /// Launches in serve of kernels that have a run-time key.
   std::map<std::string, Launched> launched;

@@ -27,12 +27,23 @@ std::optional<jit::Key> our_key(const std::string& text) {
   return std::nullopt;
 }
 
-/// The architectures that the engine of this scenario did not compile strictly itself.
-std::vector<std::string> left_to_us(const scenario::Resolved& resolved) {
+/// (architecture, key text) of every warmed key that the engine did not compile strictly itself:
+/// the other architectures, all of them after a lenient compiler, and what it never came to.
+std::vector<std::pair<std::string, std::string>> left_to_us(const trace::Trace& trace,
+                                                            const scenario::Resolved& resolved) {
   const auto seam = resolved.seams.find("jit.compiler");
   const bool lenient = seam != resolved.seams.end() && seam->second == "lenient";
-  std::vector<std::string> out = resolved.architectures;
-  if (!lenient && !out.empty()) out.erase(out.begin());
+  std::set<std::pair<std::string, std::string>> done;
+  for (const trace::Event* e : trace.of("compile")) {
+    if (!lenient && e->src != "harness" && e->str("backend") == "nvrtc")
+      done.emplace(e->str("arch"), e->str("key"));
+  }
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const std::string& key : warmed_keys(trace)) {
+    for (const std::string& arch : resolved.architectures) {
+      if (done.count({arch, key}) == 0) out.emplace_back(arch, key);
+    }
+  }
   return out;
 }
 
@@ -45,13 +56,9 @@ std::string joined(const std::set<std::string>& words) {
 }  // namespace
 
 std::vector<std::string> warmed_keys(const trace::Trace& trace) {
-  const contract::View view(trace);
   std::vector<std::string> out;
-  std::set<std::string> seen;
-  for (std::size_t i = 0; i < view.size(); ++i) {
-    if (view.event(i).ev != "compile" || !contract::is_warmed_compile(view, i)) continue;
-    std::string key = view.event(i).str("key");
-    if (!key.empty() && seen.insert(key).second) out.push_back(std::move(key));
+  for (const auto& [key, warmed] : contract::key_use(contract::View(trace)).warmed) {
+    out.push_back(key);
   }
   return out;
 }
@@ -64,14 +71,12 @@ bool KeyJudge::can_compile() const {
 }
 
 void KeyJudge::collect(const trace::Trace& trace, const scenario::Resolved& resolved) {
-  const std::vector<std::string> keys = warmed_keys(trace);
-  const std::vector<std::string> architectures = left_to_us(resolved);
+  const auto wanted = left_to_us(trace, resolved);
   const std::lock_guard lock(mutex_);
-  for (const std::string& text : keys) {
+  for (const auto& [arch, text] : wanted) {
     auto [it, fresh] = keys_.try_emplace(text);
     if (fresh) it->second = our_key(text);
-    if (!it->second) continue;
-    for (const std::string& arch : architectures) wanted_.emplace(arch, text);
+    if (it->second) wanted_.emplace(arch, text);
   }
 }
 
@@ -128,7 +133,7 @@ const jit::HostCheck& KeyJudge::host_check(const std::string& text, const jit::K
 }
 
 void KeyJudge::append_events(trace::Trace& trace, const scenario::Resolved& resolved) {
-  const std::vector<std::string> architectures = left_to_us(resolved);
+  const auto wanted = left_to_us(trace, resolved);
   for (const std::string& text : warmed_keys(trace)) {
     const std::optional<jit::Key> key = our_key(text);
     if (!key) continue;
@@ -142,22 +147,22 @@ void KeyJudge::append_events(trace::Trace& trace, const scenario::Resolved& reso
                                                           {"file", check.file},
                                                           {"line", check.line},
                                                           {"phase", "warmup"}}));
-    for (const std::string& arch : architectures) {
-      const std::lock_guard lock(mutex_);
-      const auto it = compiled_.find({arch, text});
-      if (it == compiled_.end()) continue;
-      const jit::Compiled& result = it->second;
-      trace.events.push_back(
-          trace::harness_event("compile", {{"kernel", key->kernel},
-                                           {"key", text},
-                                           {"arch", arch},
-                                           {"source", std::string(to_string(result.source))},
-                                           {"ms", result.ms},
-                                           {"status", result.ok ? "ok" : "failed"},
-                                           {"log", result.log},
-                                           {"backend", result.backend},
-                                           {"phase", "warmup"}}));
-    }
+  }
+  for (const auto& [arch, text] : wanted) {
+    const std::lock_guard lock(mutex_);
+    const auto it = compiled_.find({arch, text});
+    if (it == compiled_.end()) continue;
+    const jit::Compiled& result = it->second;
+    trace.events.push_back(
+        trace::harness_event("compile", {{"kernel", keys_.at(text)->kernel},
+                                         {"key", text},
+                                         {"arch", arch},
+                                         {"source", std::string(to_string(result.source))},
+                                         {"ms", result.ms},
+                                         {"status", result.ok ? "ok" : "failed"},
+                                         {"log", result.log},
+                                         {"backend", result.backend},
+                                         {"phase", "warmup"}}));
   }
 }
 

@@ -19,8 +19,7 @@
 
 namespace warmgate::run {
 
-/// The keys that warmup asked for, as the contracts count them: distinct over all ranks, in order
-/// of first appearance.
+/// The keys that warmup asked for, as the contracts count them: distinct over all ranks, sorted.
 std::vector<std::string> warmed_keys(const trace::Trace& trace);
 
 /// Usage: collect() every trace, compile() once, then append_events() to each trace. collect() and

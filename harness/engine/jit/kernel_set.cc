@@ -64,6 +64,12 @@ std::vector<jit::Key> to_keys(const std::vector<CompileKey>& keys) {
   return out;
 }
 
+std::vector<std::string> texts(const std::vector<jit::Key>& keys) {
+  std::vector<std::string> out;
+  for (const jit::Key& key : keys) out.push_back(key.text());
+  return out;
+}
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
@@ -143,10 +149,11 @@ void KernelSet::warmup() {
   Recorder& recorder = impl_->recorder;
   for (const std::string_view kernel : kKernels) {
     recorder.stage(stage_of(kernel), "requested");
-    trace::Line domain("domain");
-    std::vector<std::string> texts;
-    for (const jit::Key& key : reachable_keys(kernel)) texts.push_back(key.text());
-    recorder.send(domain.str("kernel", kernel).strings("keys", texts));
+    // Both lists before anything is compiled: a failure must not hide what would have come next.
+    recorder.send(
+        trace::Line("asked").str("kernel", kernel).strings("keys", texts(warmup_keys(kernel))));
+    recorder.send(
+        trace::Line("domain").str("kernel", kernel).strings("keys", texts(reachable_keys(kernel))));
   }
   std::string failure;
   for (const std::string_view kernel : kKernels) {
