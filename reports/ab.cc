@@ -35,7 +35,7 @@ std::set<std::string> broken(const VariantReport& v) {
     for (const contract::Result& result : run->contracts) {
       if (result.state != contract::State::kBroken) continue;
       for (const FindingGroup& group : group_findings(result.findings))
-        out.insert(result.contract + "  " + proof_text(group));
+        out.insert(result.contract + ": " + proof_text(group, run));
     }
   }
   return out;
@@ -246,7 +246,7 @@ std::string ab_report(const Report& report, const Style& style, Detail detail) {
     if (check.verdict == verdict::Verdict::kPass && detail != Detail::kVerbose) continue;
     if (!headed) out.row(2, out.cell("what decided", Tone::kStrong));
     headed = true;
-    print_check(out, 4, check);
+    print_check(out, 4, check, nullptr);
   }
   for (const VariantReport* v : {&a, &b}) {
     const verdict::RunRecord* run = telling_run(*v);

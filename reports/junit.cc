@@ -58,7 +58,7 @@ Mark mark_of(Verdict verdict, const std::set<Verdict>& soft) {
 }
 
 std::string one_line(const std::string& text, const Report& report) {
-  return printable(without_ansi(mask(text, report.secrets)));
+  return without_ci_commands(printable(without_ansi(mask(text, report.secrets))));
 }
 
 std::string check_line(const verdict::Check& check) {
@@ -86,7 +86,7 @@ Case variant_case(const Report& report, const ScenarioReport& scenario,
     for (const contract::Result& result : run->contracts) {
       if (result.state != contract::State::kBroken) continue;
       for (const FindingGroup& group : group_findings(result.findings))
-        out.body += line(result.contract + ": " + proof_text(group));
+        out.body += line(result.contract + ": " + proof_text(group, run));
     }
   }
   for (const verdict::Check& check : variant.verdict.checks) {
@@ -129,8 +129,8 @@ std::vector<Case> scenario_cases(const Report& report, const ScenarioReport& sce
   return {out};
 }
 
-std::string masked_xml(const std::string& text, const Report& report) {
-  return xml_text(mask(text, report.secrets));
+std::string attribute(const std::string& text, const Report& report) {
+  return xml_text(one_line(text, report));
 }
 
 }  // namespace
@@ -196,13 +196,13 @@ std::string junit_text(const Report& report) {
       const Mark mark = mark_of(c.verdict, report.soft);
       seconds += c.seconds;
       body += fmt::format(R"(    <testcase classname="{}" name="{}" file="{}" time="{:.3f}")",
-                          masked_xml(c.classname, report), masked_xml(c.name, report),
-                          masked_xml(scenario.path, report), c.seconds);
+                          attribute(c.classname, report), attribute(c.name, report),
+                          attribute(scenario.path, report), c.seconds);
       if (mark == Mark::kNone) {
         body += "/>\n";
         continue;
       }
-      const std::string message = xml_text(one_line(c.message, report));
+      const std::string message = attribute(c.message, report);
       if (mark == Mark::kSkipped) {
         ++skipped;
         const bool soft = c.verdict != Verdict::kSkip;
@@ -219,7 +219,7 @@ std::string junit_text(const Report& report) {
     suites += fmt::format(
         "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" "
         "time=\"{:.3f}\">\n{}  </testsuite>\n",
-        masked_xml(scenario.name, report), cases.size(), failures, errors, skipped, seconds, body);
+        attribute(scenario.name, report), cases.size(), failures, errors, skipped, seconds, body);
     all_tests += static_cast<int>(cases.size());
     all_failures += failures;
     all_errors += errors;
@@ -228,7 +228,7 @@ std::string junit_text(const Report& report) {
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"warmgate {}\" tests=\"{}\" "
       "failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{:.3f}\">\n{}</testsuites>\n",
-      masked_xml(report.verb, report), all_tests, all_failures, all_errors, all_skipped,
+      attribute(report.verb, report), all_tests, all_failures, all_errors, all_skipped,
       report.wall_s, suites);
 }
 

@@ -72,14 +72,19 @@ void Printer::row(std::size_t indent, std::string_view cells) {
 }
 
 void Printer::paragraph(std::size_t indent, std::string_view text, Tone tone, std::string_view lead,
-                        std::size_t lead_columns) {
-  const std::size_t taken = indent + lead_columns;
+                        std::size_t hang, std::size_t lead_more) {
+  const std::size_t taken = indent + hang;
   const std::size_t room = style_.width > taken + 20 ? style_.width - taken : 20;
+  // Characters that never come out of clean() stand in for the lead's overhang while the text is
+  // wrapped.
+  const std::size_t more = std::min(lead_more, room / 2);
+  const std::string stand_in(more, '\x01');
+  const std::string body = clean(text);
   bool first = true;
-  for (const std::string& line : wrap(clean(text), room)) {
-    const std::string head =
-        first ? std::string(indent, ' ') + std::string(lead) : std::string(taken, ' ');
-    emit(head + paint(line, tone));
+  for (std::string& line : wrap(stand_in.empty() ? body : stand_in + body, room)) {
+    if (first) line.erase(0, std::min(more, line.size()));
+    emit((first ? std::string(indent, ' ') + std::string(lead) : std::string(taken, ' ')) +
+         paint(line, tone));
     first = false;
   }
 }
@@ -88,8 +93,6 @@ void Printer::command(std::size_t indent, std::string_view label, std::string_vi
   emit(std::string(indent, ' ') + paint(clean(label), Tone::kQuiet) + " " +
        paint(clean(text), Tone::kStrong));
 }
-
-void Printer::heading(std::string_view text) { emit(paint(clean(text), Tone::kStrong)); }
 
 void Printer::blank() { out_ += '\n'; }
 

@@ -31,17 +31,19 @@ class Printer {
   std::string cell(std::string_view text, Tone tone = Tone::kPlain, std::size_t pad = 0) const;
   /// One line from cells made by cell(), as it is: not wrapped, not shortened.
   void row(std::size_t indent, std::string_view cells);
-  /// Wrapped text; lines after the first hang by `hang` more columns. `lead` is put, unwrapped, in
-  /// front of the first line (a label made by cell()) and takes `lead_columns` columns.
+  /// Wrapped text. `lead`, made by cell(), is put in front of the first line; the lines after it
+  /// hang by `hang` columns, and the first is shorter by `lead_more` columns beyond `hang`.
   void paragraph(std::size_t indent, std::string_view text, Tone tone = Tone::kPlain,
-                 std::string_view lead = {}, std::size_t lead_columns = 0);
+                 std::string_view lead = {}, std::size_t hang = 0, std::size_t lead_more = 0);
   /// A command to copy: one line whatever its length.
   void command(std::size_t indent, std::string_view label, std::string_view text);
-  void heading(std::string_view text);
+  /// Lines that another printer of the same style made.
+  void append(std::string_view lines) { out_ += lines; }
   void blank();
 
   /// Foreign text made printable and masked, in this character set.
   std::string clean(std::string_view text) const;
+  const std::vector<std::string>& secrets() const { return secrets_; }
   const Style& style() const { return style_; }
   std::string take() { return std::move(out_); }
   std::string_view dot() const { return style_.charset == Charset::kAscii ? " - " : " · "; }

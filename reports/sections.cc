@@ -3,21 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
-#include "harness/trace/vocabulary.h"
+#include "reports/key_words.h"
 #include "reports/words.h"
 
 namespace warmgate::reports {
 namespace {
-
-constexpr std::array<std::string_view, 13> kAskedFirst = {
-    "time_to_ready_s",    "kv_tokens",   "concurrency",     "kv_blocks",
-    "blocks_per_request", "kv_bytes",    "workspace_bytes", "profile_peak_bytes",
-    "serve_peak_bytes",   "keys_warmed", "keys_invalid",    "compiles_after_ready",
-    "requests_ok"};
 
 std::string join(const std::vector<std::string>& items, std::string_view by = ",") {
   std::string out;
@@ -25,110 +18,37 @@ std::string join(const std::vector<std::string>& items, std::string_view by = ",
   return out;
 }
 
-// Figures in the vocabulary's order, then the unknown ones by name.
-std::vector<std::string> figures_of(const ScenarioReport& scenario, Detail detail) {
-  std::set<std::string> present, decided;
-  for (const VariantReport& v : scenario.variants) {
-    for (const verdict::RunRecord* run : v.runs) {
-      for (const auto& [name, value] : run->figures) present.insert(name);
-    }
-    for (const verdict::Check& check : v.verdict.checks) {
-      for (const std::string& name : present) {
-        if (check.what.find(name) != std::string::npos) decided.insert(name);
-      }
-    }
-  }
-  std::vector<std::string> out;
-  for (const trace::FigureRule& rule : trace::figures()) {
-    const std::string name(rule.name);
-    if (present.erase(name) == 0) continue;
-    const bool first =
-        std::find(kAskedFirst.begin(), kAskedFirst.end(), rule.name) != kAskedFirst.end();
-    if (detail == Detail::kVerbose || first || decided.count(name) > 0) out.push_back(name);
-  }
-  out.insert(out.end(), present.begin(), present.end());
-  return out;
-}
-
-// The median over a variant's repeats, or nothing.
-std::string value_text(const VariantReport& variant, const std::string& name) {
-  std::vector<double> values;
-  for (const verdict::RunRecord* run : variant.runs) {
-    const auto it = run->figures.find(name);
-    if (it != run->figures.end()) values.push_back(it->second);
-  }
-  if (values.empty()) return "";
-  std::sort(values.begin(), values.end());
-  std::string unit;
-  for (const verdict::RunRecord* run : variant.runs) {
-    const auto it = run->figure_info.find(name);
-    if (it != run->figure_info.end()) unit = it->second.unit;
-  }
-  std::string text = figure_text(name, values[values.size() / 2], unit);
-  if (values.front() != values.back()) text += " (median)";
-  return text;
+// "label: text", hanging by two.
+void print_labelled(Printer& out, const std::string& label, const std::string& text,
+                    Tone tone = Tone::kPlain) {
+  out.paragraph(4, text, Tone::kPlain, out.cell(label + ":", tone) + " ", 2,
+                columns(out.clean(label)));
 }
 
 }  // namespace
 
-void print_figures(Printer& out, const ScenarioReport& scenario, Detail detail) {
-  if (detail == Detail::kQuiet) return;
-  const std::vector<std::string> names = figures_of(scenario, detail);
-  if (names.empty()) return;
-  // As many variants a table as fit beside each other.
-  const std::size_t label = 24;
-  std::size_t from = 0;
-  while (from < scenario.variants.size()) {
-    std::vector<std::size_t> width;
-    std::size_t to = from, used = 2 + label;
-    for (; to < scenario.variants.size(); ++to) {
-      const VariantReport& v = scenario.variants[to];
-      std::size_t w = columns(out.clean(v.name));
-      for (const std::string& name : names)
-        w = std::max(w, columns(out.clean(value_text(v, name))));
-      if (to > from && used + w + 2 > out.style().width) break;
-      width.push_back(w + 2);
-      used += w + 2;
-    }
-    std::string head = out.cell("figures", Tone::kStrong, label);
-    for (std::size_t i = from; i < to; ++i)
-      head += out.cell(scenario.variants[i].name, Tone::kStrong, width[i - from]);
-    out.row(2, head);
-    for (const std::string& name : names) {
-      std::string line = out.cell(name, Tone::kPlain, label);
-      bool any = false;
-      for (std::size_t i = from; i < to; ++i) {
-        const std::string value = value_text(scenario.variants[i], name);
-        any = any || !value.empty();
-        line += out.cell(value.empty() ? "-" : value, value.empty() ? Tone::kQuiet : Tone::kPlain,
-                         width[i - from]);
-      }
-      if (any) out.row(2, line);
-    }
-    from = to;
-  }
-}
-
 void print_allowed(Printer& out, const ScenarioReport& scenario, Detail detail) {
   if (detail == Detail::kQuiet) return;
   struct Entry {
-    std::string contract, reason, issue, where;
-    std::set<std::string> keys;
+    std::string contract, reason, issue;
+    std::set<std::string> where, keys;
     std::vector<std::string> variants;
+    const verdict::RunRecord* run = nullptr;
   };
   std::vector<Entry> entries;
   for (const VariantReport& v : scenario.variants) {
     for (const verdict::RunRecord* run : v.runs) {
       for (const auto& allowed : run->allowed) {
         auto at = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) {
-          return e.where == allowed.where && e.contract == allowed.finding.contract &&
-                 e.reason == allowed.reason;
+          return e.contract == allowed.finding.contract && e.reason == allowed.reason &&
+                 e.issue == allowed.issue;
         });
         if (at == entries.end()) {
           entries.push_back(
-              {allowed.finding.contract, allowed.reason, allowed.issue, allowed.where, {}, {}});
+              {allowed.finding.contract, allowed.reason, allowed.issue, {}, {}, {}, run});
           at = std::prev(entries.end());
         }
+        if (!allowed.where.empty()) at->where.insert(allowed.where);
         at->keys.insert(allowed.finding.key.empty() ? allowed.finding.message
                                                     : allowed.finding.key);
         if (std::find(at->variants.begin(), at->variants.end(), v.name) == at->variants.end())
@@ -141,20 +61,19 @@ void print_allowed(Printer& out, const ScenarioReport& scenario, Detail detail) 
   for (const Entry& e : entries) {
     std::string text = e.reason;
     if (!e.issue.empty()) text += " (" + e.issue + ")";
-    out.paragraph(4,
-                  fmt::format("{} in {}: {}", grouped(static_cast<std::int64_t>(e.keys.size())),
-                              join(e.variants), text),
-                  Tone::kPlain, out.cell(e.contract) + "  ", columns(out.clean(e.contract)) + 2);
-    const std::size_t most = detail == Detail::kVerbose ? 1000 : 1;
+    print_labelled(out, e.contract,
+                   fmt::format("{} in {}: {}", e.keys.size(), join(e.variants), text));
+    const std::size_t most = detail == Detail::kVerbose ? e.keys.size() : 1;
     std::size_t shown = 0;
     for (const std::string& key : e.keys) {
       if (shown++ == most) break;
-      std::string line = key;
+      std::string line = detail == Detail::kVerbose ? key : short_key({key}, e.run);
       if (e.keys.size() > most && shown == most)
         line += fmt::format(", and {} more", e.keys.size() - most);
       out.paragraph(6, line, Tone::kQuiet);
     }
-    if (!e.where.empty() && detail == Detail::kVerbose) out.paragraph(6, e.where, Tone::kQuiet);
+    if (detail != Detail::kVerbose) continue;
+    for (const std::string& where : e.where) out.paragraph(6, where, Tone::kQuiet);
   }
 }
 
@@ -166,29 +85,56 @@ void print_notes(Printer& out, const ScenarioReport& scenario, Detail detail) {
     const verdict::RunRecord* run = telling_run(v);
     if (!run) continue;
     for (const contract::Result& result : run->contracts) {
+      // What the other ranks said after the first one failed.
+      if (result.contract == "starts" && detail != Detail::kVerbose) continue;
       for (const FindingGroup& group : group_findings(result.notes))
-        notes[result.contract][proof_text(group)].push_back(v.name);
+        notes[result.contract][proof_text(group, detail == Detail::kVerbose ? nullptr : run)]
+            .push_back(v.name);
     }
   }
   if (notes.empty()) return;
   out.row(2, out.cell("notes", Tone::kStrong));
   for (const auto& [contract, texts] : notes) {
     std::size_t shown = 0;
-    const std::size_t most = detail == Detail::kVerbose ? 1000 : 1;
+    const std::size_t most = detail == Detail::kVerbose ? texts.size() : 2;
     for (const auto& [text, variants] : texts) {
       if (shown++ == most) break;
       std::string line = fmt::format("{}: {}", join(variants), text);
       if (texts.size() > most && shown == most)
         line += fmt::format(" (and {} more)", texts.size() - most);
-      out.paragraph(4, line, Tone::kPlain, out.cell(contract) + "  ",
-                    columns(out.clean(contract)) + 2);
+      print_labelled(out, contract, line);
     }
+  }
+}
+
+void print_not_judged(Printer& out, const ScenarioReport& scenario, Detail detail) {
+  if (detail != Detail::kNormal) return;  // --verbose has them beside their variant
+  // why → what → variants.
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> rows;
+  for (const VariantReport& v : scenario.variants) {
+    if (v.verdict.verdict == verdict::Verdict::kSkip) continue;
+    for (const verdict::Check& check : v.verdict.checks) {
+      if (check.verdict != verdict::Verdict::kSkip) continue;
+      std::string why = check.note;
+      if (why.rfind("not judged: ", 0) == 0) why.erase(0, 12);
+      rows[why][check.what].push_back(v.name);
+    }
+  }
+  if (rows.empty()) return;
+  out.row(2, out.cell("not judged", Tone::kStrong));
+  for (const auto& [why, whats] : rows) {
+    // Rules of the same variants share a line.
+    std::map<std::string, std::vector<std::string>> by_variants;
+    for (const auto& [what, variants] : whats) by_variants[join(variants)].push_back(what);
+    for (const auto& [variants, names] : by_variants)
+      print_labelled(out, join(names, ", "), variants + (why.empty() ? "" : ": " + why));
   }
 }
 
 void print_not_observed(Printer& out, const ScenarioReport& scenario, Detail detail) {
   if (detail == Detail::kQuiet) return;
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> rows;
+  // (variants, why) → contracts.
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> by_contract;
   for (const VariantReport& v : scenario.variants) {
     const verdict::RunRecord* run = telling_run(v);
     if (!run) continue;
@@ -197,58 +143,88 @@ void print_not_observed(Printer& out, const ScenarioReport& scenario, Detail det
       if (!unseen &&
           (result.state != contract::State::kNotApplicable || detail != Detail::kVerbose))
         continue;
-      std::string why = result.why;
-      if (!result.missing.empty()) {
-        const std::string kinds = "no source sends " + join(result.missing, ", ");
-        why = why.empty() ? kinds : why + "; " + kinds;
-      }
-      if (why.empty()) why = "the trace does not show it";
+      std::string why = result.why.empty() ? "the trace does not show it" : result.why;
+      if (!result.missing.empty()) why += " (" + join(result.missing, ", ") + ")";
       if (!unseen) why = "not applicable: " + why;
-      rows[{result.contract, why}].push_back(v.name);
+      by_contract[result.contract][why].push_back(v.name);
     }
   }
-  if (rows.empty()) return;
-  out.row(2, out.cell("not observed", Tone::kStrong));
-  for (const auto& [what, variants] : rows) {
-    out.paragraph(4, fmt::format("{}: {}", join(variants), what.second), Tone::kPlain,
-                  out.cell(what.first) + "  ", columns(out.clean(what.first)) + 2);
+  if (by_contract.empty()) return;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> rows;
+  for (const auto& [contract, whys] : by_contract) {
+    for (const auto& [why, variants] : whys) rows[{join(variants), why}].push_back(contract);
   }
+  out.row(2, out.cell("not observed", Tone::kStrong));
+  for (const auto& [what, contracts] : rows)
+    print_labelled(out, join(contracts, ", "), what.first + ": " + what.second);
+}
+
+void print_details(Printer& out, const ScenarioReport& scenario, bool brief, Detail detail) {
+  Printer inner(out.style(), out.secrets());
+  if (!brief) {
+    print_comparisons(inner, scenario, detail);
+    print_figures(inner, scenario, detail);
+  }
+  print_allowed(inner, scenario, detail);
+  if (!brief) {
+    print_notes(inner, scenario, detail);
+    print_not_judged(inner, scenario, detail);
+  }
+  print_not_observed(inner, scenario, detail);
+  const std::string text = inner.take();
+  if (text.empty()) return;
+  out.row(0, out.cell(scenario.name, Tone::kStrong));
+  out.append(text);
+  out.blank();
+}
+
+void print_check(Printer& out, std::size_t indent, const verdict::Check& check,
+                 const verdict::RunRecord* run) {
+  std::string text = check.what;
+  if (!check.expected.empty()) text += ": expected " + check.expected;
+  if (!check.seen.empty()) text += (check.expected.empty() ? ": " : ", seen ") + check.seen;
+  if (!check.note.empty() && (!run || check.note != run->reason)) text += " (" + check.note + ")";
+  const std::string_view word = verdict::to_string(check.verdict);
+  out.paragraph(indent, text, Tone::kPlain, out.cell(word, tone_of(check.verdict)) + "  ",
+                word.size() + 2);
 }
 
 void print_comparisons(Printer& out, const ScenarioReport& scenario, Detail detail) {
-  if (scenario.comparisons.empty()) return;
-  std::vector<const contract::Result*> shown;
+  // (contract, state) → what was compared; equal findings are said once.
+  struct Row {
+    std::vector<std::string> sides;
+    std::vector<std::string> texts;
+    std::size_t findings = 0;
+  };
+  std::map<std::pair<std::string, contract::State>, Row> rows;
   for (const contract::Result& result : scenario.comparisons) {
-    const bool broken = result.state == contract::State::kBroken;
-    if (broken || detail == Detail::kVerbose ||
-        (detail == Detail::kNormal &&
-         (!result.notes.empty() || result.state == contract::State::kKept)))
-      shown.push_back(&result);
-  }
-  if (shown.empty()) return;
-  out.row(2, out.cell("comparisons", Tone::kStrong));
-  for (const contract::Result* result : shown) {
-    const bool broken = result->state == contract::State::kBroken;
-    const std::string lead = out.cell(result->contract, broken ? Tone::kBad : Tone::kPlain) + "  ";
-    const std::size_t taken = columns(out.clean(result->contract)) + 2;
-    std::string text(contract::to_string(result->state));
-    if (!result->why.empty())
-      text += ": " + result->why;
-    else if (!result->missing.empty())
-      text += ": missing " + join(result->missing, ", ");
-    out.paragraph(4, text, Tone::kPlain, lead, taken);
-    for (const auto* list : {&result->findings, &result->notes}) {
-      std::size_t count = 0;
-      const auto groups = group_findings(*list);
-      const std::size_t most = detail == Detail::kVerbose ? 1000 : 3;
-      for (const FindingGroup& group : groups) {
-        if (count++ == most) {
-          out.row(6, out.cell(fmt::format("and {} more", groups.size() - most), Tone::kQuiet));
-          break;
-        }
-        out.paragraph(6, proof_text(group), list == &result->notes ? Tone::kQuiet : Tone::kPlain);
+    if (detail == Detail::kQuiet && result.state != contract::State::kBroken) continue;
+    if (detail != Detail::kVerbose && result.state == contract::State::kNotApplicable) continue;
+    Row& row = rows[{result.contract, result.state}];
+    std::string side = result.why;
+    if (!result.missing.empty()) side += " (missing " + join(result.missing, ", ") + ")";
+    if (!side.empty()) row.sides.push_back(side);
+    for (const auto* list : {&result.findings, &result.notes}) {
+      for (const FindingGroup& group : group_findings(*list)) {
+        ++row.findings;
+        const std::string text = proof_text(group);
+        if (std::find(row.texts.begin(), row.texts.end(), text) == row.texts.end())
+          row.texts.push_back(text);
       }
     }
+  }
+  if (rows.empty()) return;
+  out.row(2, out.cell("comparisons", Tone::kStrong));
+  for (const auto& [what, row] : rows) {
+    const bool broken = what.second == contract::State::kBroken;
+    std::string text(contract::to_string(what.second));
+    std::replace(text.begin(), text.end(), '_', ' ');
+    if (!row.sides.empty()) text += ": " + join(row.sides, "; ");
+    print_labelled(out, what.first, text, broken ? Tone::kBad : Tone::kPlain);
+    const std::size_t most = detail == Detail::kVerbose ? row.texts.size() : 3;
+    for (std::size_t i = 0; i < row.texts.size() && i < most; ++i) out.paragraph(6, row.texts[i]);
+    if (row.texts.size() > most)
+      out.row(6, out.cell(fmt::format("and {} more", row.texts.size() - most), Tone::kQuiet));
   }
 }
 

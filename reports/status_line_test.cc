@@ -48,7 +48,7 @@ TEST(StatusLine, ATerminalGetsOneRewrittenLine) {
     line.tick();
   }
   ASSERT_EQ(f.written.size(), 3u);
-  EXPECT_EQ(f.written[0], "\r\x1b[K2 s  1/3 runs  a ...");
+  EXPECT_EQ(f.written[0], "\r\x1b[K2 s  1/3 runs  a...");
   EXPECT_EQ(f.written[1], "\r\x1b[K3 s  2/3 runs");
   EXPECT_EQ(f.written[2], "\r\x1b[K");  // gone before the report
 }

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "reports/ab.h"
+#include "reports/key_words.h"
 #include "reports/sample_report.h"
 #include "reports/words.h"
 
@@ -155,10 +156,31 @@ TEST(Words, RepeatsThatDisagreeAreCounted) {
   VariantReport v = s.report.scenarios[0].variants[0];
   EXPECT_EQ(disagreement_text(v), "");
   v.runs = {&s.runs[0], &s.runs[1], &s.runs[1]};
-  EXPECT_EQ(disagreement_text(v), "1 of 3 runs crashed in profile (assert), 2 of 3 runs passed");
+  EXPECT_EQ(disagreement_text(v), "1 of 3 runs crashed in profile, 2 of 3 runs passed");
   EXPECT_EQ(telling_run(v), &s.runs[0]);
   v.runs.clear();
   EXPECT_EQ(telling_run(v), nullptr);
+}
+
+TEST(Words, KeysAreToldByWhatSetsThemApart) {
+  verdict::RunRecord run;
+  run.sets["keys_warmed"] = {"K{A=1,R=0,D=1}", "K{A=2,R=0,D=1}", "K{A=1,R=4,D=1}", "L{R=0}"};
+  EXPECT_EQ(short_key({"K{A=1,R=0,D=1}", "K{A=2,R=0,D=1}"}, &run), "K{R=0,…}");
+  EXPECT_EQ(short_key({"K{A=1,R=4,D=1}"}, &run), "K{A=1,R=4,…}");
+  EXPECT_EQ(short_key({"K{A=1,R=0,D=1}"}, nullptr), "K{A=1,R=0,D=1}");
+  EXPECT_EQ(short_key({"L{R=0}"}, &run), "L{R=0}");
+  EXPECT_EQ(short_key({"K{A=1,R=0,D=1}", "K{A=2,R=4,D=1}"}, &run), "K{…}");
+  EXPECT_EQ(short_key({"no key", "K{}"}, &run), "no key, K{}");
+  EXPECT_EQ(short_key({"a", "b", "c", "d", "e"}, &run), "a, b, c and 2 more");
+  EXPECT_EQ(short_key({"K{A", "}"}, &run), "K{A, }");
+  EXPECT_EQ(with_short_keys("skipped by K{A=1,R=4,D=1}: x", run), "skipped by K{A=1,R=4,…}: x");
+  EXPECT_EQ(short_key({}, &run), "");
+  std::vector<contract::Finding> findings;
+  for (const char* key : {"K{A=1,R=0,D=1}", "K{A=2,R=0,D=1}"})
+    findings.push_back(sample_finding("keys-valid", key, std::string(key) + " divides by zero"));
+  const auto groups = group_findings(findings);
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(proof_text(groups[0], &run), "K{R=0,…} (2 keys) divides by zero");
 }
 
 TEST(Words, AMessageThatNamesItsLayersIsLeftAlone) {

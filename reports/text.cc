@@ -202,6 +202,9 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width) {
     used += gap.size();
     while (used + columns(word) > width) {  // a word longer than a line
       std::size_t bytes = fitting(word, width - used);
+      // Keys and paths are read in parts.
+      const std::size_t mark = word.substr(0, bytes).find_last_of(",/;");
+      if (mark != std::string_view::npos && mark + 1 > bytes / 3) bytes = mark + 1;
       if (bytes == 0) bytes = decode(word).bytes;
       lines.push_back(line + std::string(word.substr(0, bytes)));
       word.remove_prefix(bytes);
@@ -257,7 +260,7 @@ std::string duration_text(double seconds) {
   return fmt::format("{} min {} s", whole / 60, whole % 60);
 }
 
-std::string figure_text(std::string_view name, double value, std::string_view unit) {
+std::string figure_text(std::string_view name, double value, std::string_view unit, bool exact) {
   if (!std::isfinite(value)) return "?";
   const trace::FigureRule* rule = trace::find_figure(name);
   const bool foreign = !rule && !unit.empty();
@@ -265,9 +268,10 @@ std::string figure_text(std::string_view name, double value, std::string_view un
   if (unit == "s") return duration_text(value);
   const bool whole = std::abs(value) < 9e15 && value == std::floor(value);
   if (unit == "bytes") {
-    const std::string exact =
+    const std::string digits =
         whole ? grouped(static_cast<std::int64_t>(value)) : fmt::format("{:.1f}", value);
-    return std::abs(value) < 1024 ? exact + " B" : fmt::format("{} ({})", exact, bytes_text(value));
+    if (std::abs(value) < 1024) return digits + " B";
+    return exact ? fmt::format("{} ({})", digits, bytes_text(value)) : bytes_text(value);
   }
   if (name == "concurrency") return fmt::format("{:.2f}x", value);
   std::string text =

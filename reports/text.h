@@ -28,8 +28,8 @@ std::size_t columns(std::string_view text);
 /// At most `width` columns, the cut marked with "…" ("..." in ASCII).
 std::string shorten(std::string_view text, std::size_t width, Charset charset = Charset::kUtf8);
 
-/// Lines of at most `width` columns, broken at blanks, inside a word only if it does not fit alone.
-/// At least one line.
+/// Lines of at most `width` columns (at least 8), broken at blanks; inside a word only if it does
+/// not fit alone, then after a comma, slash or semicolon where there is one. At least one line.
 std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
 /// Makes a whole output line harmless for CI log readers: a line that begins with `::` (GitHub
@@ -45,8 +45,10 @@ std::string grouped(std::int64_t value);
 
 /// A figure as a person reads it: integers grouped, bytes in binary units beside them, seconds and
 /// ratios with a sensible number of digits. The unit is that of trace/vocabulary's figures.
-/// `unit` overrides it, for figures that come from metric files.
-std::string figure_text(std::string_view name, double value, std::string_view unit = "");
+/// `unit` overrides it, for figures that come from metric files. Without `exact`, bytes are
+/// rounded: "88.48 GiB".
+std::string figure_text(std::string_view name, double value, std::string_view unit = "",
+                        bool exact = true);
 
 /// "1.23 s", "45 ms", "2 min 5 s".
 std::string duration_text(double seconds);

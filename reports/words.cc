@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+
+#include "reports/key_words.h"
 
 namespace warmgate::reports {
 namespace {
@@ -18,6 +19,19 @@ void add_distinct(std::vector<int>& list, int value) {
 std::string plain(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  if (what.empty()) return text;
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + by.size()))
+    text.replace(at, what.size(), by);
+  return text;
+}
+
+// A text that is the same for all keys but for the key itself. Short keys are ordinary words.
+std::string without(const std::string& text, const std::string& key) {
+  return key.size() < 4 ? text : replaced(text, key, "\x1e");
 }
 
 // True if the text says "layer 43" or "layers 1,2" somewhere.
@@ -76,13 +90,15 @@ std::string layers_text(std::vector<int> layers) {
 
 std::vector<FindingGroup> group_findings(const std::vector<contract::Finding>& findings) {
   std::vector<FindingGroup> groups;
-  std::map<std::tuple<std::string, std::string, std::string, std::string, std::string, std::string>,
-           std::size_t>
-      index;
+  std::map<std::string, std::size_t> index;
   for (const contract::Finding& f : findings) {
-    // A message that differs beyond the layer's number is another finding.
-    const auto id = std::make_tuple(f.contract, f.phase, f.layer_kind, f.role, f.key, f.expected);
-    const auto [at, fresh] = index.emplace(id, groups.size());
+    std::string id;
+    for (const std::string& part :
+         {f.contract, f.phase, f.layer_kind, f.role, f.message.empty() ? f.key : "",
+          without(f.message, f.key), without(f.expected, f.key)}) {
+      id += part + '\x1f';
+    }
+    const auto [at, fresh] = index.emplace(std::move(id), groups.size());
     if (fresh) groups.push_back({&f, {}, {}, {}, 0});
     FindingGroup& group = groups[at->second];
     group.count += std::max<std::size_t>(f.count, 1);
@@ -103,7 +119,7 @@ std::vector<FindingGroup> group_findings(const std::vector<contract::Finding>& f
   return groups;
 }
 
-std::string proof_text(const FindingGroup& group) {
+std::string proof_text(const FindingGroup& group, const verdict::RunRecord* run) {
   const contract::Finding& f = *group.first;
   if (const std::string text = missing_resource_text(group); !text.empty()) return text;
   std::string said = f.message;
@@ -111,6 +127,13 @@ std::string proof_text(const FindingGroup& group) {
     said = f.expected.empty() ? f.seen : fmt::format("expected {}, seen {}", f.expected, f.seen);
     if (!f.key.empty() && said.find(f.key) == std::string::npos) said = f.key + ": " + said;
   }
+  if (!f.key.empty() && (run || group.keys.size() > 1)) {
+    std::string words = short_key(group.keys, run);
+    if (group.keys.size() > 1 && is_compile_key(f.key))
+      words += fmt::format(" ({} keys)", group.keys.size());
+    said = replaced(said, f.key, words);
+  }
+  if (run) said = with_short_keys(std::move(said), *run);
   std::string where;
   // A message that speaks of its layers itself keeps its own words.
   if (!group.layers.empty() && !names_layers(said)) {
@@ -122,15 +145,14 @@ std::string proof_text(const FindingGroup& group) {
 std::string outcome_text(const verdict::RunRecord& run) {
   std::string out(verdict::to_string(run.outcome));
   if (!run.phase.empty() && run.outcome != verdict::Outcome::kPassed) out += " in " + run.phase;
-  if (!run.signal_name.empty()) {
-    out += " by " + run.signal_name;
-    if (run.kind == "oom") out += ", kind oom";
-  } else if (run.outcome == verdict::Outcome::kHung || run.outcome == verdict::Outcome::kCrashed) {
-    if (run.kind == "exit" && run.exit_code)
-      out += fmt::format(" (exit {})", *run.exit_code);
-    else if (!run.kind.empty())
-      out += " (" + run.kind + ")";
-  }
+  if (!run.signal_name.empty()) out += " by " + run.signal_name;
+  // An exception or a failed assertion is told by the reason; these the reason may not name.
+  if (run.kind == "oom")
+    out += " (out of memory)";
+  else if (run.outcome == verdict::Outcome::kHung && !run.kind.empty())
+    out += " (" + run.kind + ")";
+  else if (run.outcome == verdict::Outcome::kCrashed && run.kind == "exit" && run.exit_code)
+    out += fmt::format(" (exit {})", *run.exit_code);
   return out;
 }
 

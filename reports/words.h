@@ -13,7 +13,7 @@ namespace warmgate::reports {
 /// "layer 43", "layers 43,44,45", "layers 0-41": runs of more than three are drawn together.
 std::string layers_text(std::vector<int> layers);
 
-/// Findings that differ in layer and rank only, as one.
+/// Findings that say the same of several layers, ranks or keys, as one.
 struct FindingGroup {
   const contract::Finding* first = nullptr;
   std::vector<int> layers;        // sorted, distinct
@@ -23,10 +23,11 @@ struct FindingGroup {
 };
 std::vector<FindingGroup> group_findings(const std::vector<contract::Finding>& findings);
 
-/// "layers 43,44,45 (draft, swaonly): <message>"; the place is left out where the message names it.
-std::string proof_text(const FindingGroup& group);
+/// "layer 43 (draft, swaonly): <message>"; the place is left out where the message names it. With
+/// `run`, keys are shortened to what tells them from the run's other keys.
+std::string proof_text(const FindingGroup& group, const verdict::RunRecord* run = nullptr);
 
-/// "crashed in profile", "passed", "hung in serve (silence)".
+/// "crashed in profile", "passed", "hung in serve (silence)", "crashed in load by SIGSEGV".
 std::string outcome_text(const verdict::RunRecord& run);
 
 /// Whether something in it must be repeated by hand: the outcome is not passed, or the verdict is

@@ -1,0 +1,149 @@
+#include "harness/cli/parse.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/cli/nearest.h"
+
+namespace warmgate::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Parsed parsed(std::vector<const char*> words) {
+  words.insert(words.begin(), "warmgate");
+  return parse(static_cast<int>(words.size()), words.data());
+}
+
+const std::vector<std::string> kCommands = {"run",  "ab",   "gate",   "step",   "resolve",
+                                            "plan", "keys", "accept", "schema", "doctor"};
+
+TEST(Parse, EveryCommandHasHelpWithAnExample) {
+  for (const std::string& command : kCommands) {
+    const Parsed help = parsed({command.c_str(), "--help"});
+    EXPECT_FALSE(help.line.has_value());
+    EXPECT_EQ(help.exit_code, 0) << command;
+    EXPECT_THAT(help.out, HasSubstr("xample")) << command;
+    EXPECT_THAT(help.out, HasSubstr("warmgate " + command));
+    EXPECT_THAT(help.err, IsEmpty());
+  }
+  const Parsed all = parsed({"--help"});
+  for (const std::string& command : kCommands) EXPECT_THAT(all.out, HasSubstr("\n  " + command));
+  EXPECT_THAT(all.out, HasSubstr("130 interrupted"));
+  EXPECT_EQ(parsed({"--version"}).out, "warmgate " WARMGATE_VERSION "\n");
+}
+
+TEST(Parse, WhatIsWrongIsTwoAndSaysWhatWasMeant) {
+  const auto wrong = [](std::vector<const char*> words, const char* says) {
+    const Parsed p = parsed(words);
+    EXPECT_FALSE(p.line.has_value()) << says;
+    EXPECT_EQ(p.exit_code, 2) << says;
+    EXPECT_THAT(p.err, HasSubstr(says));
+    EXPECT_THAT(p.out, IsEmpty());
+  };
+  wrong({}, "Usage");
+  wrong({"gaet", "x"}, "did you mean 'gate'?");
+  wrong({"frobnicate"}, "unknown command or option 'frobnicate'");
+  wrong({"run"}, "scenario");
+  wrong({"run", "a.yaml", "b.yaml"}, "b.yaml");
+  wrong({"run", "a.yaml", "--variants", "A"}, "did you mean '--variant'?");
+  wrong({"run", "a.yaml", "--repeat", "0"}, "--repeat");
+  wrong({"run", "a.yaml", "--repeat", "many"}, "--repeat");
+  wrong({"run", "a.yaml", "--jobs", "-1"}, "--jobs");
+  wrong({"run", "a.yaml", "--timeout", "soon"}, "5min");
+  wrong({"run", "a.yaml", "--today", "2026-13-01"}, "date");
+  wrong({"run", "a.yaml", "--today", "yesterday"}, "YYYY-MM-DD");
+  wrong({"run", "a.yaml", "--soft", "everything"}, "--soft");
+  wrong({"run", "a.yaml", "--color", "mauve"}, "--color");
+  wrong({"run", "a.yaml", "--jit", "llvm"}, "--jit");
+  wrong({"run", "a.yaml", "-q", "-v"}, "exclude");
+  wrong({"run", "a.yaml", "--no-cache", "--cache-dir", "x"}, "exclude");
+  wrong({"run", "a.yaml", "--metrics", "/nowhere/m.yaml"}, "--metrics");
+  wrong({"ab", "a.yaml", "A"}, "two variants");
+  wrong({"gate"}, "paths");
+  wrong({"accept"}, "accept takes");
+  wrong({"accept", "a.yaml", "--report", "b.json"}, "accept takes");
+  wrong({"schema", "extra"}, "extra");
+}
+
+TEST(Parse, ForBisectWrongUsageMustNotLookLikeABadCommit) {
+  for (const std::vector<const char*>& words : {std::vector<const char*>{"step"},
+                                                {"step", "a.yaml", "--frob"},
+                                                {"step", "a", "--repeat", "x"}}) {
+    const Parsed p = parsed(words);
+    EXPECT_FALSE(p.line.has_value());
+    EXPECT_EQ(p.exit_code, 128);
+  }
+}
+
+TEST(Parse, RunTakesEverything) {
+  const Parsed p = parsed({"run",           "a.yaml",    "--variant",
+                           "A,B",           "--variant", "C[tp=2]",
+                           "--no-expect",   "-j",        "3",
+                           "--repeat",      "20",        "--timeout",
+                           "1.5min",        "--soft",    "inconclusive,SKIP",
+                           "--allow-skip",  "--json",    "-",
+                           "--junit",       "j.xml",     "--rows",
+                           "r.jsonl",       "--today",   "2026-01-31",
+                           "--device",      "meta",      "--set",
+                           "parallel.tp=4", "--set",     "limits.max_model_len=1",
+                           "--cache-dir",   "d",         "--jit",
+                           "host",          "-v",        "--color",
+                           "never"});
+  ASSERT_TRUE(p.line.has_value()) << p.err;
+  const CommandLine& l = *p.line;
+  EXPECT_EQ(l.command, "run");
+  EXPECT_THAT(l.paths, ElementsAre("a.yaml"));
+  EXPECT_THAT(l.run.variants, ElementsAre("A", "B", "C[tp=2]"));
+  EXPECT_FALSE(l.run.expect);
+  EXPECT_EQ(l.run.jobs, 3);
+  EXPECT_EQ(l.run.repeat, 20);
+  EXPECT_DOUBLE_EQ(l.run.timeout_s.value(), 90);
+  EXPECT_THAT(l.soft, ElementsAre(verdict::Verdict::kInconclusive, verdict::Verdict::kSkip));
+  EXPECT_TRUE(l.allow_skip);
+  EXPECT_EQ(l.json, "-");
+  EXPECT_EQ(l.junit, "j.xml");
+  EXPECT_EQ(l.run.rows, "r.jsonl");
+  EXPECT_EQ(l.run.today, "2026-01-31");
+  EXPECT_EQ(l.run.load.device, "meta");
+  EXPECT_THAT(l.run.load.overlays, ElementsAre("parallel.tp=4", "limits.max_model_len=1"));
+  EXPECT_EQ(l.run.cache_dir, "d");
+  EXPECT_EQ(l.run.jit, jit::Backend::kHost);
+  EXPECT_EQ(l.detail, reports::Detail::kVerbose);
+  EXPECT_EQ(l.colour, ColourChoice::kNever);
+}
+
+TEST(Parse, OptionsDoNotSwallowPaths) {
+  const Parsed p = parsed(
+      {"gate", "--tags", "quick,slow", "a.yaml", "--variant", "A", "b.yaml", "--set", "x=1", "c"});
+  ASSERT_TRUE(p.line.has_value()) << p.err;
+  EXPECT_THAT(p.line->paths, ElementsAre("a.yaml", "b.yaml", "c"));
+  EXPECT_THAT(p.line->tags, ElementsAre("quick", "slow"));
+  const Parsed ab = parsed({"ab", "a.yaml", "B", "C", "--repeat", "2"});
+  ASSERT_TRUE(ab.line.has_value()) << ab.err;
+  EXPECT_THAT(ab.line->sides, ElementsAre("B", "C"));
+}
+
+TEST(Parse, Seconds) {
+  EXPECT_DOUBLE_EQ(parse_seconds("90").value(), 90);
+  EXPECT_DOUBLE_EQ(parse_seconds("90 s").value(), 90);
+  EXPECT_DOUBLE_EQ(parse_seconds("1.5min").value(), 90);
+  EXPECT_DOUBLE_EQ(parse_seconds("2h").value(), 7200);
+  EXPECT_DOUBLE_EQ(parse_seconds("500ms").value(), 0.5);
+  for (const char* bad : {"", "s", "0", "-1", "inf", "nan", "1e3", "0x10", "5 days", "1 2"})
+    EXPECT_FALSE(parse_seconds(bad).has_value()) << bad;
+}
+
+TEST(Nearest, FindsTyposAndNothingElse) {
+  EXPECT_EQ(nearest("gaet", kCommands), "gate");
+  EXPECT_EQ(nearest("resolv", kCommands), "resolve");
+  EXPECT_EQ(nearest("rnu", kCommands), "run");
+  EXPECT_EQ(nearest("frobnicate", kCommands), "");
+  EXPECT_EQ(nearest("x", {}), "");
+  EXPECT_EQ(nearest(std::string(100000, 'a'), kCommands), "");
+}
+
+}  // namespace
+}  // namespace warmgate::cli
