@@ -6,6 +6,7 @@
 
 #include "harness/contract/builtin.h"
 #include "harness/contract/fold.h"
+#include "harness/contract/profile_only.h"
 #include "harness/contract/view.h"
 
 namespace warmgate::contract {
@@ -78,7 +79,9 @@ class OwnedResources : public Contract {
     }
     std::vector<Finding> findings = fold.take();
     for (Finding& f : findings) same_layers(layers, f);
-    return conclude(kName, std::move(findings));
+    Result result = conclude(kName, std::move(findings));
+    result.notes = required_by_profile_alone(view);
+    return result;
   }
 
  private:
