@@ -28,10 +28,10 @@ void Recorder::phase_begin(std::string_view phase) {
 }
 
 void Recorder::phase_end(std::string_view status, const trace::Line* extra) {
-  flush_launches();
   flush_collectives();
   trace::Line line("phase_end");
   line.str("phase", phase_).str("status", status);
+  count_launches(line);
   if (extra != nullptr) {
     // `{"ev":"name","key":rest` — the fields are the text behind the first comma, and a comma
     // cannot be part of the name: no kind of event has one.
@@ -95,7 +95,8 @@ Recorder::Launch* Recorder::find_or_add(std::string_view kernel, std::string_vie
   const auto [it, is_new] = by_texts_.try_emplace(std::move(texts), nullptr);
   if (is_new) {
     launches_.push_back({std::string(kernel), std::string(key), std::string(signature),
-                         std::string(layer.kind), std::string(layer.role), layer.id, 1, rows});
+                         std::string(layer.kind), std::string(layer.role), layer.id,
+                         static_cast<std::int64_t>(launches_.size()), 1, rows});
     it->second = &launches_.back();
     tell(launches_.back(), false);
   } else {
@@ -137,15 +138,25 @@ void Recorder::tell(const Launch& launch, bool final) const {
   trace::Line line("launch");
   line.str("kernel", launch.kernel).str("key", launch.key).str("signature", launch.signature);
   line.num("layer", launch.layer).str("layer_kind", launch.kind).str("role", launch.role);
-  line.str("phase", phase_).num("rows", launch.rows).num("count", launch.count);
-  if (final) line.flag("final", true);
-  writer_.send(line, last_sent_ns_ = trace::now_ns());
+  line.str("phase", phase_).num("rows", launch.rows).num("site", launch.site);
+  if (final) line.num("count", launch.count).flag("final", true);
+  send(line);
 }
 
-void Recorder::flush_launches() {
+void Recorder::count_launches(trace::Line& phase_end) {
+  std::string counts = "[";
   for (const Launch& launch : launches_) {
-    if (launch.count > 1) tell(launch, true);
+    if (!launch.key.empty()) tell(launch, true);
+    if (counts.size() > 1) counts += ',';
+    counts += '[';
+    counts += std::to_string(launch.site);
+    counts += ',';
+    counts += std::to_string(launch.count);
+    counts += ',';
+    counts += std::to_string(launch.rows);
+    counts += ']';
   }
+  if (!launches_.empty()) phase_end.raw("launches", counts + "]");
   launches_.clear();
   by_texts_.clear();
   aliases_.assign(aliases_.size(), {});
@@ -180,7 +191,7 @@ void Recorder::once(const trace::Line& line) {
   if (once_.insert(line.text()).second) send(line);
 }
 
-void Recorder::send(const trace::Line& line) {
+void Recorder::send(const trace::Line& line) const {
   writer_.send(line, last_sent_ns_ = trace::now_ns());
 }
 

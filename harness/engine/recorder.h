@@ -48,8 +48,10 @@ class Recorder {
   /// One launch of `kernel`; `key` is "" for kernels without run-time key. `signature` says dtype,
   /// rank, alignment and integer class of the arguments. 40 ns when seen before in this phase: the
   /// texts are found by their addresses and then compared, so callers that keep them pay no hash.
-  /// Events: at the first launch with count 1 and that launch's rows; at the end of the phase, if
-  /// there were more, again with final true, the count, and the rows of all of them together.
+  /// Events: one at the first launch, with that launch's rows and its number (`site`) within the
+  /// phase. At the end of the phase, kernels with a key once more with final true, their count and
+  /// the rows of all launches together; all kernels as [site, count, rows] in phase_end's
+  /// `launches`, since a line each would double the trace.
   void launch(std::string_view kernel, std::string_view key, std::string_view signature,
               const LayerRef& layer, std::int64_t rows);
   /// Called for each collective after it was entered; run-length coded.
@@ -57,7 +59,7 @@ class Recorder {
                   std::int64_t seq);
   /// Sends once per distinct (phase, text); for alloc, workspace, requires and the like.
   void once(const trace::Line& line);
-  void send(const trace::Line& line);
+  void send(const trace::Line& line) const;
   void counter(std::string_view name, double value);
   void stage(std::string_view stage, std::string_view status);
   void skip(std::string_view step, std::string_view reason, bool declared);
@@ -68,7 +70,7 @@ class Recorder {
   struct Launch {
     std::string kernel, key, signature, kind, role;
     int layer = -1;
-    std::int64_t count = 0, rows = 0;
+    std::int64_t site = 0, count = 0, rows = 0;
   };
   /// A launch as one caller names it. Trusted only after its texts were compared: addresses may be
   /// those of temporaries.
@@ -82,12 +84,12 @@ class Recorder {
   void remember(const Alias& alias);
   static std::size_t hash(const Alias& alias);
   void tell(const Launch& launch, bool final) const;
-  void flush_launches();
+  void count_launches(trace::Line& phase_end);
   void flush_collectives();
 
   trace::EventWriter& writer_;
   std::string phase_;
-  mutable std::int64_t last_sent_ns_ = 0;
+  mutable std::int64_t last_sent_ns_ = 0;              // of the monotonic clock
   std::deque<Launch> launches_;                        // of this phase; addresses stay
   std::unordered_map<std::string, Launch*> by_texts_;  // their five texts, joined
   std::vector<Alias> aliases_;                         // open addressing, a power of two

@@ -190,6 +190,9 @@ class SharedCollectives final : public Collectives {
     mine.value = value;
     mine.communicator_hash = hash_of(communicator);
     copy_text(mine.communicator, communicator);
+    // Somebody gave up before: this rank's coming would complete what nobody waits for any more.
+    if (const std::uint32_t failed = header().failed.load(std::memory_order_acquire); failed != 0)
+      peer_failed(static_cast<int>(failed) - 1, mine);
     slot(rank_).entered.store(operations_, std::memory_order_release);
     const std::uint64_t all = operations_ * static_cast<std::uint64_t>(world_);
     const bool last = header().arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == all;
