@@ -47,6 +47,7 @@ KeyUse key_use(const View& view) {
     if (is_warmed_compile(view, i)) {
       KeyUse::Warmed& warmed = use.warmed[key];
       warmed.kernel = text(e, "kernel");
+      warmed.compiled = true;
       warmed.ranks.insert(rank_of(e));
       if (text(e, "status") == "ok") warmed.ok_ranks.insert(rank_of(e));
       prove(warmed.events, i);

@@ -16,6 +16,7 @@ struct KeyUse {
     std::string kernel;
     std::set<int> ranks;     // where it was asked for
     std::set<int> ok_ranks;  // where some compile of it ended with status ok
+    bool compiled = false;   // some rank came to compile it; else it was only asked for
     std::vector<std::size_t> events;
   };
   struct Launched {

@@ -45,7 +45,8 @@ class KeysCovered : public Contract {
       Finding f = base(key, "serve", ranks.empty() ? late->second.ranks : ranks);
       f.layer_kind = launched.layer_kind;
       f.role = launched.role;
-      f.seen = !warmed                    ? "launched, never warmed"
+      f.seen = !warmed             ? "launched, never warmed"
+               : !warmed->compiled ? "launched; warmup asked for it and never came to compile it"
                : warmed->ok_ranks.empty() ? "launched, its compile in warmup failed"
                : ranks.empty()            ? "launched, compiled again"
                                           : "launched on ranks that did not warm it";

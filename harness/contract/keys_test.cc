@@ -49,6 +49,14 @@ TEST(KeysValid, TheHarnesssCompilesWarmNothing) {
   EXPECT_EQ(judge_named("keys-valid", t).state, State::kKept);
 }
 
+TEST(KeysValid, AFirstFailureDoesNotHideTheKeysAfterIt) {
+  TraceBuilder t;
+  t.hello().begin("warmup").add("asked", {{"kernel", "K"}, {"keys", {"K{A=0}", "K{B=0}", 7}}});
+  t.compile("K{A=0}", "warmup", "failed").end("warmup");
+  t.check("K{A=0}", false).check("K{B=0}", false);
+  EXPECT_EQ(judge_named("keys-valid", t).findings.size(), 2u);
+}
+
 TEST(KeysValid, HalfAnAnswerIsNone) {
   TraceBuilder t;
   t.hello().begin("warmup").compile("K{R=4}", "warmup").compile("K{R=1}", "warmup");
@@ -141,6 +149,15 @@ TEST(KeysCovered, AFailedCompileDoesNotCover) {
   t.launch("K", "K{A=1}", "serve").end("serve");
   EXPECT_EQ(judge_named("keys-covered", t).findings.at(0).seen,
             "launched, its compile in warmup failed");
+}
+
+TEST(KeysCovered, AskedForIsNotCompiled) {
+  TraceBuilder t;
+  t.hello().begin("warmup").add("asked", {{"kernel", "K"}, {"keys", {"K{A=0}", "K{A=1}"}}});
+  t.compile("K{A=0}", "warmup", "failed").end("warmup").begin("serve");  // and K{A=1} never
+  t.launch("K", "K{A=1}", "serve").end("serve");
+  EXPECT_EQ(judge_named("keys-covered", t).findings.at(0).seen,
+            "launched; warmup asked for it and never came to compile it");
 }
 
 TEST(KeysCovered, TheDiskIsNoLateCompilation) {
