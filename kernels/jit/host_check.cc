@@ -56,20 +56,18 @@ Ints seq_lens(const std::vector<Request>& requests) {
 void check_compute_prefill(const Key& key, const Constants& c) {
   const std::int32_t block = std::clamp(c[0], 1, 2048), window = 128;
   static constexpr std::int32_t prefixes[] = {0, 1, 126, 127, 128, kMaxPosition - 64};
-  for (const std::int32_t prefills : {block, block / 2 + 1}) {
-    for (const std::int32_t decodes : {0, 3}) {
-      std::vector<Request> requests(static_cast<std::size_t>(decodes), Request{1, 100});
-      for (std::int32_t i = 0; i < prefills; ++i) {
-        const std::int32_t query = 1 + i % 17;
-        requests.push_back({query, prefixes[i % 6] + query});
-      }
-      const Ints locs = start_locs(requests), lens = seq_lens(requests);
-      Ints gather(static_cast<std::size_t>(prefills), kPoison);
-      run_on_host(key,
-                  ComputePrefillLaunch{out(gather), in(locs), in(lens), prefills, decodes, window});
-      requests.erase(requests.begin(), requests.begin() + decodes);
-      expect_equal("gather_lens", gather.data(), reference::gather_lens(requests, window));
+  for (const auto& [prefills, decodes] : {std::pair{block, 0}, {block / 2 + 1, 3}}) {
+    std::vector<Request> requests(static_cast<std::size_t>(decodes), Request{1, 100});
+    for (std::int32_t i = 0; i < prefills; ++i) {
+      const std::int32_t query = 1 + i % 17;
+      requests.push_back({query, prefixes[i % 6] + query});
     }
+    const Ints locs = start_locs(requests), lens = seq_lens(requests);
+    Ints gather(static_cast<std::size_t>(prefills), kPoison);
+    run_on_host(key,
+                ComputePrefillLaunch{out(gather), in(locs), in(lens), prefills, decodes, window});
+    requests.erase(requests.begin(), requests.begin() + decodes);
+    expect_equal("gather_lens", gather.data(), reference::gather_lens(requests, window));
   }
 }
 
@@ -118,7 +116,7 @@ void check_combine(const Key& key, const Constants& c) {
   // One entry short of, at, and past: the first entry, a full window, a full list of entries.
   const auto full = std::clamp<std::int64_t>(std::int64_t{r} * top_k, 2, kMaxPosition);
   std::vector<Request> chunk = {
-      {1, 1}, {3, std::max(3, r + 1)}, {3, std::max(3, window + 1)}, {2, full}};
+      {1, 1}, {3, std::max(3, r + 1)}, {3, std::max(3, window + 1)}, {top_k > 2048 ? 1 : 2, full}};
   if (full < kMaxPosition) chunk.push_back({1, kMaxPosition});
   const auto gathered = reference::gather_lens(chunk, window);
   const Ints locs = start_locs(chunk), lens = seq_lens(chunk);
@@ -135,10 +133,13 @@ void check_combine(const Key& key, const Constants& c) {
       key, CombineLaunch{out(indices), out(counts), in(topk, c[4] != 0), in(locs, c[5] != 0),
                          in(lens, c[6] != 0), in(gather, c[7] != 0), combined_stride, topk_stride,
                          M, N, static_cast<std::int32_t>(chunk.size()), 2});
-  std::vector<std::vector<std::int64_t>> topk_rows;
-  for (std::size_t t = 0; t < tokens; ++t) {
-    const auto begin = topk.begin() + static_cast<std::ptrdiff_t>(t) * topk_stride;
-    topk_rows.emplace_back(begin, begin + topk_stride);
+  std::vector<std::vector<std::int64_t>> topk_rows;  // as far as the reference reads them
+  for (const Request& request : chunk) {
+    const auto used = std::min<std::int64_t>(top_k, request.seq_len / r);
+    for (std::int64_t i = 0; i < request.query_len; ++i) {
+      const auto begin = topk.begin() + static_cast<std::ptrdiff_t>(topk_rows.size()) * topk_stride;
+      topk_rows.emplace_back(begin, begin + used);
+    }
   }
   const auto rows =
       reference::combined_indices(chunk, gathered, topk_rows, c[0], c[1], window, M, N);

@@ -159,6 +159,35 @@ TEST_F(HostKernels, CombineTopkSwaIndices) {
   }
 }
 
+TEST_F(HostKernels, BodiesFaultWhereTheDeviceWouldCorruptMemory) {
+  const auto kind_of = [](const auto& work) -> std::string {
+    try {
+      work();
+      return "";
+    } catch (const KernelFault& fault) {
+      EXPECT_NE(std::string(fault.location.file_name()).find("kernels/jit/bodies/"),
+                std::string::npos);
+      return fault.kind;
+    }
+  };
+  const std::vector<Request> requests = {{4, 9}, {4, 9}, {4, 9}};
+  const Ints starts = locs(requests), seq = lens(requests), gather = {9, 9, 9}, topk(12 * 4, 0);
+  Ints small(2), indices(12 * 132), counts(12);
+  const auto compute = [&](const Ints& from) {
+    run_on_host(testing::compute_key(4),
+                ComputePrefillLaunch{out(small), in(from), in(seq), 3, 0, 128});
+  };
+  EXPECT_EQ(kind_of([&] { compute(starts); }), "out_of_bounds");  // three results, room for two
+  EXPECT_EQ(kind_of([&] { compute({0, 4}); }), "out_of_bounds");  // locations of one request
+  const auto combine = [&](std::int32_t M) {
+    run_on_host(testing::combine_key(4, 4, 4, "TTTT"),
+                CombineLaunch{out(indices), out(counts), in(topk), in(starts), in(seq), in(gather),
+                              132, 4, M, 0, 3, 2});
+  };
+  EXPECT_EQ(kind_of([&] { combine(1000); }), "");
+  EXPECT_EQ(kind_of([&] { combine(1 << 30); }), "overflow");  // third request's first row: 2 * 2^30
+}
+
 TEST_F(HostKernels, AlignmentThatThePointerLacksIsAFault) {
   const std::vector<Request> chunk = {{2, 9}, {2, 9}, {2, 9}, {2, 9}, {2, 9}};
   const Ints starts = locs(chunk), seq = lens(chunk);

@@ -270,12 +270,12 @@ TEST_F(Domain, DefaultWarmupCoversServingAndAsksForNothingElse) {
 
 // The other way round: what is called reachable can be reached.
 TEST_F(Domain, ReachableKeysAreReached) {
-  Resolved r = testing::small({0, 4, 128}, 163840, 8192, 64);
+  Resolved r = testing::small({0, 4, 128}, 70000, 8192, 16);
   r.seams["c128a.width"] = "packed";
   const std::set<std::string> reachable = all_reachable(r);
   std::set<std::string> served;
   const Serving serving(r);
-  for (int step = 0; step < 200000 && served.size() < reachable.size(); ++step)
+  for (int step = 0; step < 100000 && served.size() < reachable.size(); ++step)
     serving.step(batch(r), served);
   for (const std::string& key : reachable)
     EXPECT_TRUE(served.count(key)) << key << " seed " << seed_;

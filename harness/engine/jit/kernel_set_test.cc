@@ -133,7 +133,7 @@ TEST(KernelSet, AKeyThatWarmupSkippedIsCompiledAtLaunchOnce) {
   std::int64_t count = 0;
   for (const auto& e : rank.events("launch")) {
     if (e["kernel"] == "CombineTopkSwaIndices")
-      count = std::max(count, e["count"].get<std::int64_t>());
+      count = std::max(count, e.value("count", std::int64_t{1}));
   }
   EXPECT_EQ(count, 5);
 }
