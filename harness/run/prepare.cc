@@ -34,6 +34,8 @@ void set_deadlines(const scenario::Target& target, const PrepareOptions& options
   }
   if (target.silence_s) deadlines.silence_s = *target.silence_s;
   deadlines.total_s = options.timeout_s;
+  if (options.grace_s) deadlines.shutdown_grace_s = *options.grace_s;
+  if (options.settle_s) deadlines.settle_s = *options.settle_s;
 }
 
 }  // namespace

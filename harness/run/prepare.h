@@ -19,6 +19,7 @@ struct PrepareOptions {
   jit::Backend jit = jit::Backend::kAuto;
   double deadline_scale = 1;        // jobs/cores, times 2 where a hang is being confirmed
   std::optional<double> timeout_s;  // over all phases; replaces the default deadline
+  std::optional<double> grace_s, settle_s;
   std::vector<std::string> secrets;
 };
 

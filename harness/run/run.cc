@@ -169,6 +169,8 @@ class Gate {
     schedule.prepare.cache_dir = cache;
     schedule.prepare.jit = options_.jit;
     schedule.prepare.timeout_s = options_.timeout_s;
+    schedule.prepare.grace_s = options_.grace_s;
+    schedule.prepare.settle_s = options_.settle_s;
     schedule.prepare.secrets = secrets_;
     run_jobs(jobs_, schedule, cancel_, rows, progress_);
 

@@ -21,6 +21,8 @@ struct Options {
   int jobs = 0;                       // 0 = number of cores
   int repeat = 1;
   std::optional<double> timeout_s;  // per run, over all phases
+  std::optional<double> grace_s;    // SIGTERM to SIGKILL; empty = the target's default
+  std::optional<double> settle_s;   // what a run leaves may vanish this long; empty = default
   bool expect = true;               // --no-expect drops `expect`, not `gate` or `allow`
   std::filesystem::path engine;     // "" = warmgate-engine beside this program
   std::filesystem::path cache_dir;  // kernels; "" = jit::default_cache_dir()

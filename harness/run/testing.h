@@ -91,7 +91,8 @@ inline std::string story(const verdict::RunRecord& run) {
     }
   }
   for (const verdict::Output& output : run.outputs) {
-    if (!output.head.empty()) out += "  " + output.stream + ": " + output.head.substr(0, 800) + "\n";
+    if (!output.head.empty())
+      out += "  " + output.stream + ": " + output.head.substr(0, 800) + "\n";
   }
   return out;
 }
