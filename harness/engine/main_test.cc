@@ -52,6 +52,8 @@ class Worker {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     events_ = ends[0];
+    // Room for a whole run, so that no worker waits for this test to read.
+    ::fcntl(events_, F_SETPIPE_SZ, 1 << 20);
     struct stat st {};
     ::fstat(ends[1], &st);
     pid = ::fork();

@@ -23,6 +23,19 @@ class Steps {
     }
     if (count > 0) out.push_back(std::move(batch));
   }
+  /// `rows` tokens over as many requests as the limits allow, none longer than `most`, shorter ones
+  /// first; nothing if they do not hold that many.
+  void add_rows(std::int64_t rows, std::int64_t most, std::int64_t length) {
+    const std::int64_t count = std::min(rows, d_.max_seqs);
+    if (rows > d_.max_tokens || (rows + count - 1) / count > std::min(most, length)) return;
+    Batch batch;
+    batch.dummy = true;
+    for (std::int64_t r = 0; r < count; ++r) {
+      const std::int64_t query = rows / count + (r >= count - rows % count ? 1 : 0);
+      batch.requests.push_back({r, length - query, query});
+    }
+    out.push_back(std::move(batch));
+  }
   std::vector<Batch> out;
 
  private:
@@ -36,13 +49,23 @@ std::vector<Batch> EngineModel::covering_batches() const {
   Steps steps(d);
   const std::int64_t longest = d.max_model_len;
   const std::int64_t decode = 1 + d.speculative;
-  const std::int64_t many = 33 / decode + 1;  // over 32 rows another top-k kernel may serve
+  const std::int64_t many = 33;  // rows; over 32 another top-k kernel may serve
   // Decode: no window of 128 ends; one ends; scoring of few and of many rows at full context.
   steps.add(1, 1, 2);
   steps.add(1, 1, 128);
   steps.add(1, 1, longest);
   steps.add(1, decode, longest);
-  steps.add(many, decode, longest);
+  // Many rows: of queries that may differ, and of equal ones, which is all that some indexers take.
+  steps.add_rows(many, decode, longest);
+  for (std::int64_t query = 1; query <= std::min(decode, longest); ++query) {
+    const std::int64_t requests = (many + query - 1) / query;
+    if (requests > d.max_seqs || requests * query > d.max_tokens) continue;
+    steps.add(requests, query, longest);
+    break;
+  }
+  // For an indexer that takes equal queries only, what differs from the first counts as prefill.
+  if (d.max_seqs >= 2 && d.max_tokens >= 3 && decode >= 2 && longest >= 2)
+    steps.out.push_back({{{0, longest - 1, 1}, {1, longest - 2, 2}}, true});
   // Lengths that attention takes for decode and the indexer for prefill.
   if (d.decode_threshold() > decode) {
     steps.add(1, d.decode_threshold(), d.decode_threshold());
@@ -57,6 +80,15 @@ std::vector<Batch> EngineModel::covering_batches() const {
     steps.add(1, std::min(prefill, d.max_tokens - 1), longest);
     Batch& mixed = steps.out.back();
     mixed.requests.insert(mixed.requests.begin(), {1, longest - 1, 1});
+  }
+  // Decodes of unequal length: where the indexer wants them uniform, those after the first length
+  // are prefills to it, however short.
+  if (d.speculative > 0 && d.max_seqs >= 2 && d.max_tokens >= 3) {
+    steps.add(1, 2, longest);
+    if (!steps.out.empty() && steps.out.back().requests.front().query == 2) {
+      Batch& unequal = steps.out.back();
+      unequal.requests.insert(unequal.requests.begin(), {1, longest - 1, 1});
+    }
   }
   return steps.out;
 }
