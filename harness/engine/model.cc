@@ -98,11 +98,7 @@ void EngineModel::profile_forward(std::int64_t tokens, std::int64_t requests) {
     throw std::out_of_range(fmt::format("profiling {} tokens over {} requests; at most {} and {}",
                                         tokens, requests, m.dims.max_tokens, m.dims.max_seqs));
   }
-  {
-    Activations act(m.context.memory, m.model_activations);
-    const Tensor taps = m.target_forward(nullptr, tokens, requests, act);
-    if (m.draft_loaded) m.profile_draft(taps, tokens, requests);
-  }
+  // Told first: what is reserved follows from the configuration, also where the forward fails.
   const bool by_width = m.context.seam_is("workspace.reservation", "topk_buffer_width");
   for (const WorkspaceRow& row : workspace_plan(m.dims, by_width)) {
     trace::Line line("workspace_plan");
@@ -110,6 +106,9 @@ void EngineModel::profile_forward(std::int64_t tokens, std::int64_t requests) {
     line.num("reserved", row.reserved).num("needed", row.needed);
     m.context.recorder.once(line);
   }
+  Activations act(m.context.memory, m.model_activations);
+  const Tensor taps = m.target_forward(nullptr, tokens, requests, act);
+  if (m.draft_loaded) m.profile_draft(taps, tokens, requests);
 }
 
 KvPlan EngineModel::plan_kv(std::int64_t pool_bytes) const {

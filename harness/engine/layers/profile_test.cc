@@ -46,6 +46,7 @@ TEST(Profile, DraftLayersWithoutTheBufferFailWhereItIsRequired) {
     EXPECT_EQ(e["ratio"], 1);
   }
   EXPECT_EQ(rank.events("phase_end").back()["status"], "failed");
+  EXPECT_EQ(rank.events("workspace_plan").size(), 4u);  // known before the forward fails
 }
 
 TEST(Profile, PassesWithTheFixOrWithTheBufferThatMaskedIt) {
