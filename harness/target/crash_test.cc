@@ -93,8 +93,10 @@ TEST(Crash, OneFailureEndsTheOthersAndIsNamed) {
 
 TEST(Crash, AnEchoWithinTheGraceKeepsItsWords) {
   const TempDir dir;
-  const TargetResult result =
-      run_clean(spec_of({liar("echo", 0, 2), liar("sigkill", 1, 2)}, dir.path()));
+  TargetSpec spec = spec_of({liar("echo", 0, 2), liar("sigkill", 1, 2)}, dir.path());
+  spec.workers[0].argv.insert(spec.workers[0].argv.end(), {"--ms", "500"});
+  spec.deadlines.peer_grace_s = 20;
+  const TargetResult result = run_clean(spec);
   EXPECT_EQ(result.first_failed_rank, 1);
   EXPECT_FALSE(result.workers[0].killed_by_us);
   EXPECT_EQ(result.trace.of("fault").size(), 1u);

@@ -113,7 +113,8 @@ bool read_process(pid_t pid, ProcessInfo& out, bool with_command) {
     std::replace(out.command.begin(), out.command.end(), '\0', ' ');
     if (out.command.empty()) {
       const std::size_t name = stat.find('(');
-      out.command = "[" + stat.substr(name + 1, name_end - name - 1) + "]";
+      out.command = '[';
+      out.command.append(stat, name + 1, name_end - name - 1).append("]");
     }
   }
   return true;
