@@ -140,8 +140,11 @@ Event parse_event(std::string_view line) {
   if (!t || !t->is_number_integer())
     throw std::runtime_error("field 't' (ns, monotonic) is missing or not an integer");
   event.t_ns = t->get<std::int64_t>();
-  if (const json* rank = field(body, "rank"); rank && rank->is_number_integer())
-    event.rank = rank->get<int>();
+  // A rank that no world has is no rank; a cast would turn it into one.
+  if (const json* rank = field(body, "rank"); rank && rank->is_number_integer()) {
+    const auto value = rank->get<std::int64_t>();
+    if (value >= 0 && value <= 1'000'000) event.rank = static_cast<int>(value);
+  }
   if (const json* src = field(body, "src"); src && src->is_string())
     event.src = src->get<std::string>();
   if (const json* res = field(body, "res_ns"); res && res->is_number_integer())

@@ -104,6 +104,10 @@ TEST(Event, FieldsNeverThrow) {
   EXPECT_EQ(e.strings("a"), std::vector<std::string>{"q"});
   EXPECT_EQ(e.strings("s"), std::vector<std::string>{});
   EXPECT_FALSE(e.flag("s"));
+  for (const char* rank : {"-1", "4294967296", "18446744073709551615", "1.5", "null"}) {
+    const std::string line = std::string(R"({"ev":"x","t":1,"rank":)") + rank + "}";
+    EXPECT_EQ(parse_event(line).rank, std::nullopt) << rank;
+  }
 }
 
 TEST(Event, ToLineIsTheInverse) {
