@@ -28,6 +28,10 @@ std::string outcome_of(const VariantReport& v) {
   return run ? outcome_text(*run) : "not run";
 }
 
+std::string behaviours_of(const VariantReport& v) {
+  return v.behaviours.empty() ? "none" : joined(v.behaviours, " + ");
+}
+
 // What broke, in words; equal words of the repeats once.
 std::set<std::string> broken(const VariantReport& v) {
   std::set<std::string> out;
@@ -81,8 +85,10 @@ class Table {
  public:
   Table(Printer& out, const VariantReport& a, const VariantReport& b, Detail detail)
       : out_(out), a_(a), b_(b), detail_(detail) {
-    const std::size_t room = out.style().width - kLabel - 2;
-    column_ = std::clamp<std::size_t>(room / 3, 12, 40);
+    // Wide enough for what stands in every comparison, if half the width allows it.
+    const std::size_t wish = 2 + std::max({columns(out.clean(behaviours_of(a))),
+                                           columns(out.clean(outcome_of(a))), std::size_t{22}});
+    column_ = std::min(wish, (out.style().width - kLabel - 2) / 2);
   }
 
   void row(std::string_view label, const std::string& left, const std::string& right,
@@ -103,8 +109,7 @@ class Table {
 
   void head() {
     row("", a_.name, b_.name);
-    row("behaviours", a_.behaviours.empty() ? "none" : joined(a_.behaviours, " + "),
-        b_.behaviours.empty() ? "none" : joined(b_.behaviours, " + "));
+    row("behaviours", behaviours_of(a_), behaviours_of(b_));
     row("outcome", outcome_of(a_), outcome_of(b_));
     row("runs", std::to_string(a_.runs.size()), std::to_string(b_.runs.size()));
   }
@@ -151,17 +156,25 @@ class Table {
   void figures() {
     bool headed = false;
     for (const std::string& name : figure_names()) {
+      // Rounded figures that look alike would hide what differs.
+      const bool exact = detail_ == Detail::kVerbose || looks_alike(name);
       const auto left = median(a_, name), right = median(b_, name);
       if (left == right && detail_ != Detail::kVerbose) continue;
       if (!headed) out_.row(2, out_.cell("figures", Tone::kStrong));
       headed = true;
-      row(name, left ? figure_text(name, *left, unit_of(a_, name)) : "-",
-          right ? figure_text(name, *right, unit_of(b_, name)) : "-", change(left, right),
+      row(name, left ? figure_text(name, *left, unit_of(a_, name), exact) : "-",
+          right ? figure_text(name, *right, unit_of(b_, name), exact) : "-", change(left, right),
           change_tone(name, left, right));
     }
   }
 
  private:
+  bool looks_alike(const std::string& name) const {
+    const auto left = median(a_, name), right = median(b_, name);
+    return left && right && *left != *right &&
+           figure_text(name, *left, "", false) == figure_text(name, *right, "", false);
+  }
+
   std::vector<std::string> figure_names() const {
     std::set<std::string> present;
     for (const VariantReport* v : {&a_, &b_}) {

@@ -30,7 +30,8 @@ std::size_t verdict_columns(const ScenarioReport& scenario) {
 std::string contracts_text(const verdict::RunRecord& run) {
   std::map<contract::State, int> count;
   for (const contract::Result& result : run.contracts) ++count[result.state];
-  std::string out = fmt::format("{} contracts kept", count[contract::State::kKept]);
+  const int kept = count[contract::State::kKept];
+  std::string out = fmt::format("{} contract{} kept", kept, kept == 1 ? "" : "s");
   const auto add = [&](contract::State state, const char* word) {
     if (count[state] > 0) out += fmt::format(", {} {}", count[state], word);
   };

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "harness/cli/commands.h"
 #include "harness/cli/observe.h"
 #include "harness/cli/result_output.h"
@@ -21,16 +23,48 @@ std::string counts_text(const KernelKeys& k) {
   out += k.domain_known ? fmt::format(", {} reachable", k.reachable()) : ", reachable not observed";
   out += fmt::format(", {} launched", k.launched());
   if (k.launched_not_warmed() > 0)
-    out += fmt::format(" ({} of them never warmed)", k.launched_not_warmed());
+    out += fmt::format(" ({} of them not compiled in warmup)", k.launched_not_warmed());
+  if (k.never_compiled() > 0)
+    out += fmt::format("; {} asked for and never compiled", k.never_compiled());
   if (k.warmed_not_reachable() > 0)
     out += fmt::format("; {} warmed for nothing", k.warmed_not_reachable());
   return out;
 }
 
-// The fields alone: the kernel's name stands above.
-std::string fields_of(const KeyRow& row) {
+std::vector<std::string> fields_of(const KeyRow& row) {
+  std::vector<std::string> out;
   const std::size_t brace = row.key.find('{');
-  return brace == std::string::npos ? row.key : row.key.substr(brace);
+  if (brace == std::string::npos || row.key.back() != '}') return {row.key};
+  std::string_view rest = std::string_view(row.key).substr(brace + 1, row.key.size() - brace - 2);
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    out.emplace_back(rest.substr(0, comma));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+  }
+  return out;
+}
+
+// The fields that all keys of a kernel share; none if there is only one key.
+std::vector<std::string> shared_fields(const std::vector<const KeyRow*>& rows) {
+  std::vector<std::string> out;
+  if (rows.size() < 2) return out;
+  for (const std::string& field : fields_of(*rows.front())) {
+    if (std::all_of(rows.begin(), rows.end(), [&](const KeyRow* r) {
+          const auto fields = fields_of(*r);
+          return std::find(fields.begin(), fields.end(), field) != fields.end();
+        }))
+      out.push_back(field);
+  }
+  return out;
+}
+
+std::string without(const KeyRow& row, const std::vector<std::string>& shared) {
+  std::string out;
+  for (const std::string& field : fields_of(row)) {
+    if (std::find(shared.begin(), shared.end(), field) == shared.end())
+      out += (out.empty() ? "" : ",") + field;
+  }
+  return out;
 }
 
 std::string state_cell(const Printer& out, KeyState state, std::size_t pad) {
@@ -45,43 +79,52 @@ std::string state_cell(const Printer& out, KeyState state, std::size_t pad) {
   return out.cell("-", Tone::kQuiet, pad);
 }
 
+std::string key_row(const Printer& out, const KernelKeys& k, const KeyRow& r,
+                    const std::vector<std::string>& archs, const std::string& words) {
+  const std::string warmed = r.compiled ? "yes" : r.warmed ? "asked" : "no";
+  std::string line = out.cell(warmed, r.launched && !r.compiled ? Tone::kBad : Tone::kPlain, 8);
+  const bool wasted = r.warmed && k.domain_known && !r.reachable;
+  line += !k.domain_known
+              ? out.cell("-", Tone::kQuiet, 11)
+              : out.cell(r.reachable ? "yes" : "no", wasted ? Tone::kDoubt : Tone::kPlain, 11);
+  line += out.cell(r.launched ? "yes" : "no", Tone::kPlain, 10) + state_cell(out, r.host, 8);
+  for (const std::string& arch : archs) {
+    const auto it = r.archs.find(arch);
+    line += state_cell(out, it == r.archs.end() ? KeyState::kNone : it->second,
+                       std::max<std::size_t>(8, arch.size() + 2));
+  }
+  return line + out.cell(words, r.invalid() ? Tone::kBad : Tone::kPlain);
+}
+
 void print_kernel(Printer& out, const KernelKeys& k, const std::vector<std::string>& archs,
                   bool all) {
+  std::vector<const KeyRow*> rows;
+  std::vector<std::string> reasons;
+  for (const KeyRow& r : k.rows) {
+    if (!all && !r.warmed && !r.launched) continue;
+    rows.push_back(&r);
+    if (!r.why.empty() && std::find(reasons.begin(), reasons.end(), r.why) == reasons.end())
+      reasons.push_back(r.why);
+  }
+  const std::vector<std::string> shared = shared_fields(rows);
+  out.paragraph(2,
+                shared.empty()
+                    ? k.kernel
+                    : k.kernel + ", all with " + fmt::format("{}", fmt::join(shared, ",")),
+                Tone::kStrong);
   std::string head = out.cell("warmed", Tone::kQuiet, 8) + out.cell("reachable", Tone::kQuiet, 11) +
                      out.cell("launched", Tone::kQuiet, 10) + out.cell("host", Tone::kQuiet, 8);
   for (const std::string& arch : archs)
     head += out.cell(arch, Tone::kQuiet, std::max<std::size_t>(8, arch.size() + 2));
   out.row(2, head + out.cell("key", Tone::kQuiet));
-  std::size_t left_out = 0;
-  std::vector<std::string> reasons;
-  for (const KeyRow& r : k.rows) {
-    if (!all && !r.warmed && !r.launched && !r.invalid()) {
-      ++left_out;
-      continue;
-    }
-    const bool wasted = r.warmed && k.domain_known && !r.reachable;
-    std::string line =
-        out.cell(r.warmed ? "yes" : "no", r.launched && !r.warmed ? Tone::kBad : Tone::kPlain, 8);
-    line += !k.domain_known
-                ? out.cell("-", Tone::kQuiet, 11)
-                : out.cell(r.reachable ? "yes" : "no", wasted ? Tone::kDoubt : Tone::kPlain, 11);
-    line += out.cell(r.launched ? "yes" : "no", Tone::kPlain, 10) + state_cell(out, r.host, 8);
-    for (const std::string& arch : archs) {
-      const auto it = r.archs.find(arch);
-      line += state_cell(out, it == r.archs.end() ? KeyState::kNone : it->second,
-                         std::max<std::size_t>(8, arch.size() + 2));
-    }
-    out.row(2, line + out.cell(fields_of(r), r.invalid() ? Tone::kBad : Tone::kPlain));
-    if (!r.why.empty() && std::find(reasons.begin(), reasons.end(), r.why) == reasons.end())
-      reasons.push_back(r.why);
-  }
+  for (const KeyRow* r : rows) out.row(2, key_row(out, k, *r, archs, without(*r, shared)));
   for (std::size_t i = 0; i < reasons.size() && (all || i < 2); ++i)
     out.paragraph(4, reasons[i], Tone::kQuiet);
-  if (left_out > 0)
-    out.row(2, out.cell(fmt::format("and {} reachable keys, neither warmed nor launched; --verbose "
-                                    "lists them",
-                                    left_out),
-                        Tone::kQuiet));
+  if (rows.size() < k.rows.size())
+    out.row(2,
+            out.cell(fmt::format("and {} more, neither warmed nor launched; --verbose lists them",
+                                 k.rows.size() - rows.size()),
+                     Tone::kQuiet));
 }
 
 std::string keys_text(const run::ScenarioResult& result,
@@ -101,7 +144,6 @@ std::string keys_text(const run::ScenarioResult& result,
       out.paragraph(2, "not observed: " + missing, Tone::kQuiet);
     for (const KernelKeys& k : table.kernels) {
       out.blank();
-      out.row(2, out.cell(k.kernel, Tone::kStrong));
       print_kernel(out, k, table.archs, all);
     }
   }

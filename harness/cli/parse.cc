@@ -42,6 +42,7 @@ std::string check_date(const std::string& text) {
 
 // What CLI11 fills; turned into a CommandLine afterwards.
 struct Raw {
+  std::string scenario;
   std::vector<std::string> soft;
   std::string timeout, jit = "auto", colour = "auto";
   bool no_expect = false, quiet = false, verbose = false;
@@ -65,7 +66,7 @@ void add_scenario_choices(CLI::App* sub, CommandLine& line) {
   sub->add_option("--set", line.run.load.overlays,
                   "override a value, e.g. --set limits.max_model_len=65536; repeatable")
       ->type_name("KEY=VALUE")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
@@ -73,7 +74,7 @@ void add_variants(CLI::App* sub, CommandLine& line) {
   sub->add_option("--variant", line.run.variants, "only this variant; repeatable, or A,B")
       ->type_name("NAME")
       ->delimiter(',')
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
@@ -106,12 +107,12 @@ void add_running(CLI::App* sub, CommandLine& line, Raw& raw) {
       ->type_name("FILE");
   sub->add_option("--metrics", line.run.metrics, "more metrics, as data; repeatable")
       ->type_name("FILE")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->check(CLI::ExistingFile)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sub->add_option("--contracts", line.run.contracts, "more contracts, as programs; repeatable")
       ->type_name("FILE")
-      ->expected(1)
+      ->allow_extra_args(false)
       ->check(CLI::ExistingFile)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
@@ -125,7 +126,7 @@ void add_judging(CLI::App* sub, CommandLine& line, Raw& raw) {
   sub->add_option("--soft", raw.soft, "verdicts that shall not fail the caller, e.g. inconclusive")
       ->type_name("NAMES")
       ->delimiter(',')
-      ->expected(1)
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"fail", "inconclusive", "infra", "skip"}, CLI::ignore_case))
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sub->add_flag("--allow-skip", line.allow_skip, "exit 0 where everything was skipped");
@@ -136,11 +137,8 @@ void add_json(CLI::App* sub, CommandLine& line, const char* what) {
   sub->add_option("--json", line.json, what)->type_name("FILE|-");
 }
 
-void add_one_scenario(CLI::App* sub, CommandLine& line) {
-  sub->add_option("scenario", line.paths, "a scenario's YAML file")
-      ->required()
-      ->expected(1)
-      ->type_name("FILE");
+CLI::Option* add_one_scenario(CLI::App* sub, Raw& raw) {
+  return sub->add_option("scenario", raw.scenario, "a scenario's YAML file")->type_name("FILE");
 }
 
 Verdict verdict_of(std::string name) {
@@ -156,7 +154,7 @@ constexpr const char* kJsonResult = "write the result as JSON; - = stdout";
 
 void build(CLI::App& app, CommandLine& line, Raw& raw) {
   auto* run = app.add_subcommand("run", "run one scenario and judge it");
-  add_one_scenario(run, line);
+  add_one_scenario(run, raw)->required();
   add_variants(run, line);
   add_running(run, line, raw);
   add_judging(run, line, raw);
@@ -170,7 +168,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       "  warmgate run FILE --set parallel.tp=4 --device meta");
 
   auto* ab = app.add_subcommand("ab", "compare two variants of a scenario side by side");
-  add_one_scenario(ab, line);
+  add_one_scenario(ab, raw)->required();
   ab->add_option("sides", line.sides, "the two variants; default the first two")
       ->expected(0, 2)
       ->type_name("A B");
@@ -191,7 +189,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
   gate->add_option("--tags", line.tags, "only scenarios with one of these tags")
       ->type_name("NAMES")
       ->delimiter(',')
-      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   gate->add_flag("--keep-going", line.keep_going,
                  "run the scenarios that are right even if others are not; the exit code stays 2");
@@ -207,7 +205,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       "  warmgate gate 'scenarios/**/*.yaml' --soft inconclusive,skip");
 
   auto* step = app.add_subcommand("step", "judge the tree at hand, in the words of git bisect run");
-  add_one_scenario(step, line);
+  add_one_scenario(step, raw)->required();
   add_variants(step, line);
   auto* id = step->add_option("--fingerprint", line.fingerprint,
                               "the failure that is looked for; another one is 125, not bad");
@@ -231,7 +229,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       "  git bisect run warmgate step gate.yaml --like bad.json --build 'ninja -C build'");
 
   auto* resolve = app.add_subcommand("resolve", "print every value of a scenario and its origin");
-  add_one_scenario(resolve, line);
+  add_one_scenario(resolve, raw)->required();
   add_variants(resolve, line);
   add_scenario_choices(resolve, line);
   add_json(resolve, line, kJsonResult);
@@ -241,7 +239,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       "  warmgate resolve FILE --json - | jq '.variants[0].ranks[0].limits'");
 
   auto* plan = app.add_subcommand("plan", "memory a phase, cache groups, capacity, workspace");
-  add_one_scenario(plan, line);
+  add_one_scenario(plan, raw)->required();
   add_variants(plan, line);
   add_scenario_choices(plan, line);
   add_kernels(plan, line, raw);
@@ -252,7 +250,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       "  warmgate plan FILE --set limits.max_model_len=131072 --json -");
 
   auto* keys = app.add_subcommand("keys", "compile keys: warmed, reachable, launched, invalid");
-  add_one_scenario(keys, line);
+  add_one_scenario(keys, raw)->required();
   add_variants(keys, line);
   add_scenario_choices(keys, line);
   add_kernels(keys, line, raw);
@@ -264,9 +262,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       "  warmgate keys FILE --variant A --jit host --json -");
 
   auto* accept = app.add_subcommand("accept", "write the sets and counts of a run as accepted");
-  accept->add_option("scenario", line.paths, "a scenario's YAML file, which is run first")
-      ->expected(0, 1)
-      ->type_name("FILE");
+  add_one_scenario(accept, raw);
   accept->add_option("--report", line.report, "take a run's or gate's JSON report instead")
       ->type_name("FILE");
   add_variants(accept, line);
@@ -362,6 +358,7 @@ Parsed parse(int argc, const char* const* argv) {
     return wrong(text + near + "\nSee `" + help + " --help`.");
   }
   line.command = app.get_subcommands().front()->get_name();
+  if (!raw.scenario.empty()) line.paths = {raw.scenario};
   if (!raw.timeout.empty()) {
     line.run.timeout_s = parse_seconds(raw.timeout);
     if (!line.run.timeout_s)

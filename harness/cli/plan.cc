@@ -21,22 +21,35 @@ std::string right(std::string_view text, std::size_t width) {
   return fmt::format("{:>{}}", text, width);
 }
 
+// The pools whose holdings differ from those at the end of the phase before.
+std::string changes(const plan::PhaseMemory* before, const plan::PhaseMemory& now) {
+  std::string out;
+  const auto add = [&](const std::string& text) { out += (out.empty() ? "" : ", ") + text; };
+  for (const auto& [name, use] : now.pools) {
+    const auto it = before ? before->pools.find(name) : now.pools.end();
+    const std::int64_t held = before && it != before->pools.end() ? it->second.live : 0;
+    if (use.live != held) add(use.live == 0 ? name + " gone" : name + " " + mib(use.live));
+  }
+  for (const auto& [name, use] : before ? before->pools : decltype(now.pools){}) {
+    if (use.live != 0 && now.pools.count(name) == 0) add(name + " gone");
+  }
+  return out;
+}
+
 void print_phases(Printer& out, const plan::Plan& plan) {
   if (plan.phases.empty()) return;
   out.row(2, out.cell("memory, MiB", Tone::kStrong, 14) +
-                 out.cell("       peak  persistent   transient  pools at the phase's end",
-                          Tone::kQuiet));
+                 out.cell("       peak  persistent   transient  pools that changed", Tone::kQuiet));
+  const plan::PhaseMemory* before = nullptr;
   for (const plan::PhaseMemory& p : plan.phases) {
-    std::string pools;
-    for (const auto& [name, use] : p.pools) {
-      if (use.live > 0)
-        pools += fmt::format("{}{} {}", pools.empty() ? "" : ", ", name, mib(use.live));
-    }
-    const std::string lead = out.cell(p.phase, p.status == "ok" ? Tone::kPlain : Tone::kBad, 14) +
+    const bool ok = p.status == "ok";
+    const std::string lead = out.cell(p.phase, ok ? Tone::kPlain : Tone::kBad, 14) +
                              out.cell(right(mib(p.peak_bytes), 11)) +
                              out.cell(right(mib(p.persistent_bytes), 12)) +
                              out.cell(right(mib(p.transient_peak_bytes), 12)) + "  ";
-    out.paragraph(2, p.status == "ok" ? pools : p.status + "; " + pools, Tone::kQuiet, lead, 51);
+    out.paragraph(2, ok ? changes(before, p) : p.status + "; " + changes(before, p), Tone::kQuiet,
+                  lead, 51);
+    before = &p;
   }
   if (!plan.other_ranks.empty())
     out.row(4, out.cell(fmt::format("rank 0; other amounts on rank {}",

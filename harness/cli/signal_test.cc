@@ -43,7 +43,7 @@ TEST(Interrupt, EndsEverythingAndStillWritesTheReport) {
     EXPECT_EQ(report["interrupted"], true);
     EXPECT_EQ(report["exit_code"], 130);
     // Nobody is left who was started for this file.
-    EXPECT_EQ(shell("pgrep -f 'worker_liar --mode ignore-sigterm --in warmup'").code, 1);
+    EXPECT_EQ(shell("pgrep -f '[w]orker_liar --mode ignore-sigterm --in warmup'").code, 1);
   }
 }
 
@@ -112,7 +112,7 @@ TEST_F(Bisect, StepSpeaksGitsProtocol) {
 TEST_F(Bisect, GitFindsThePlantedCommit) {
   const fs::path report = dir_.path() / "bad.json";
   ASSERT_EQ(warmgate({"run", "gate.yaml", "--json", report.string()}, {}, repo()).code, 1);
-  git("bisect start -q HEAD HEAD~8");
+  git("bisect start HEAD HEAD~8");
   const Ran ran =
       git("bisect run " + program_path().string() + " step gate.yaml -q --like " + report.string());
   EXPECT_THAT(ran.out, HasSubstr("is the first bad commit"));

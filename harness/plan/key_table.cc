@@ -63,7 +63,7 @@ void read_compile(Builder& out, const trace::Event& e, const std::string& phase)
   if (key.empty()) return;
   KeyRow& row = out.row(e.str("kernel"), key);
   const bool ours = e.src == "harness";
-  if (!ours && phase == "warmup") row.warmed = true;
+  if (!ours && phase == "warmup") row.warmed = row.compiled = true;
   const bool ok = e.str("status") == "ok";
   if (!ok && row.why.empty()) row.why = e.str("arch") + ": " + first_line(e.str("log"));
   // Without a compiler the host half stands in, and says nothing about an architecture.
@@ -125,9 +125,14 @@ std::size_t KernelKeys::invalid() const {
       rows.begin(), rows.end(), [](const KeyRow& r) { return r.warmed && r.invalid(); }));
 }
 
+std::size_t KernelKeys::never_compiled() const {
+  return static_cast<std::size_t>(std::count_if(
+      rows.begin(), rows.end(), [](const KeyRow& r) { return r.warmed && !r.compiled; }));
+}
+
 std::size_t KernelKeys::launched_not_warmed() const {
   return static_cast<std::size_t>(std::count_if(
-      rows.begin(), rows.end(), [](const KeyRow& r) { return r.launched && !r.warmed; }));
+      rows.begin(), rows.end(), [](const KeyRow& r) { return r.launched && !r.compiled; }));
 }
 
 std::size_t KernelKeys::warmed_not_reachable() const {
@@ -139,6 +144,9 @@ std::size_t KernelKeys::warmed_not_reachable() const {
 KeyTable key_table(const trace::Trace& trace, std::vector<std::string> archs) {
   Builder out;
   out.table.archs = std::move(archs);
+  for (const trace::Event* e : trace.of("asked")) {
+    for (const std::string& key : e->strings("keys")) out.row(e->str("kernel"), key).warmed = true;
+  }
   // Warmed first, then launched, then what is only reachable.
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const trace::Event& e = trace.events[i];
@@ -176,6 +184,7 @@ nlohmann::ordered_json to_json(const KeyTable& table) {
     kernel["reachable"] = k.domain_known ? Json(k.reachable()) : Json(nullptr);
     kernel["launched"] = k.launched();
     kernel["invalid"] = k.invalid();
+    kernel["never_compiled"] = k.never_compiled();
     kernel["launched_not_warmed"] = k.launched_not_warmed();
     kernel["warmed_not_reachable"] =
         k.domain_known ? Json(k.warmed_not_reachable()) : Json(nullptr);
@@ -188,6 +197,7 @@ nlohmann::ordered_json to_json(const KeyTable& table) {
       }
       kernel["keys"].push_back({{"key", r.key},
                                 {"warmed", r.warmed},
+                                {"compiled", r.compiled},
                                 {"reachable", k.domain_known ? Json(r.reachable) : Json(nullptr)},
                                 {"launched", r.launched},
                                 {"launches", r.launches},

@@ -20,7 +20,9 @@ std::string_view to_string(KeyState state);
 
 struct KeyRow {
   std::string key;
-  bool warmed = false, reachable = false, launched = false;
+  bool warmed = false;    // warmup asked for it
+  bool compiled = false;  // and came to compile it
+  bool reachable = false, launched = false;
   std::int64_t launches = 0;  // in serve
   KeyState host = KeyState::kNone;
   std::map<std::string, KeyState> archs;
@@ -36,8 +38,9 @@ struct KernelKeys {
   std::size_t warmed() const { return count(&KeyRow::warmed); }
   std::size_t reachable() const { return count(&KeyRow::reachable); }
   std::size_t launched() const { return count(&KeyRow::launched); }
-  std::size_t invalid() const;  // among the warmed
-  std::size_t launched_not_warmed() const;
+  std::size_t invalid() const;         // among the warmed
+  std::size_t never_compiled() const;  // warmed in name only: a failure before them skipped them
+  std::size_t launched_not_warmed() const;  // nor compiled in warmup
   std::size_t warmed_not_reachable() const;
 };
 
