@@ -61,14 +61,14 @@ class Configurations {
         dspark ? "dspark" : "mtp", dspark ? between(5, 8) : between(1, 3),
         chance(2) ? "absent" : "own");
   }
-  // Prompts of at most 500 steps, so that a run of the largest context stays short.
+  // Prompts of at most 100 steps, so that a run of the largest context stays short.
   std::string workload(std::int64_t length, std::int64_t batched, std::int64_t seqs) {
     std::string out = "workload:\n  groups:\n";
     for (std::int64_t i = 0, n = between(1, 3); i < n; ++i) {
       const std::int64_t output = between(1, 9);
       const std::int64_t prompt = std::clamp<std::int64_t>(
           pick<std::int64_t>({1, 2, 15, 16, 17, 127, 128, 129, 300, 513, 2049, 9000, length}), 1,
-          std::min(length - output, 500 * batched));
+          std::min(length - output, 100 * batched));
       out += fmt::format(
           "    - {{requests: {}, prompt_tokens: {}, output_tokens: {}, start_step: {}}}\n",
           between(1, std::min<std::int64_t>(seqs + 1, 6)), prompt, output, i * between(0, 3));

@@ -101,7 +101,10 @@ class SeamMutation : public Product, public ::testing::WithParamInterface<Row> {
 bool shows(const GateResult& result, const std::string& contract) {
   for (const auto& variant : result.scenarios.at(0).variants) {
     const contract::Result* found = verdict::find_result(variant.runs.at(0), contract);
-    if (found != nullptr && (!found->findings.empty() || !found->notes.empty())) return true;
+    if (found == nullptr) continue;
+    // A warmed key that nobody reaches is a note, which this scenario's gate makes count.
+    const bool noted = contract == "keys-reachable" && !found->notes.empty();
+    if (!found->findings.empty() || noted) return true;
   }
   return false;
 }
