@@ -219,7 +219,8 @@ void EventWriter::send(const Line& line, std::int64_t t_ns) {
   if (fd_ < 0) return;
   const std::string& text = line.text();
   const auto is = [&](std::string_view ev) {
-    return text.compare(6, ev.size() + 2, "\"" + std::string(ev) + "\"") == 0;
+    const std::string_view rest = std::string_view(text).substr(7);  // after {"ev":"
+    return rest.substr(0, ev.size()) == ev && rest.substr(ev.size(), 1) == "\"";
   };
   if (lines_ >= kMaxLinesPerRun) {
     if (lines_ == kMaxLinesPerRun) {
