@@ -2,7 +2,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include "kernels/jit/device_program.h"
 #include "kernels/jit/disk_cache.h"
+#include "kernels/jit/host_backend.h"
 #include "kernels/jit/jit.h"
 #include "kernels/jit/kernel_table.h"
 #include "kernels/jit/nvrtc.h"
@@ -23,41 +23,6 @@ constexpr std::size_t kMaxLogBytes = 4096;
 using Clock = std::chrono::steady_clock;
 double ms_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-}
-
-/// What is wrong with the key's form; "" if nothing is.
-std::string key_problem(const Key& key) {
-  if (find_kernel(key.kernel) == nullptr) return "key " + key.text() + ": no such kernel";
-  try {
-    constants_of(key, key.kernel);
-    return {};
-  } catch (const std::runtime_error& error) {
-    return error.what();
-  }
-}
-
-Compiled refused(std::string_view backend, std::string log) {
-  Compiled out;
-  out.backend = backend;
-  out.log = std::move(log);
-  return out;
-}
-
-/// The host half in the compiler's place: strictly, the body has to run; leniently, anything goes
-/// that has the form of a key.
-Compiled compile_on_host(const Key& key, Mode mode) {
-  Compiled out;
-  out.backend = "host";
-  if (mode == Mode::kLenient) {
-    out.ok = true;
-    return out;
-  }
-  const HostCheck check = check_on_host(key);
-  out.ok = check.ok;
-  if (check.ok) return out;
-  out.log = check.fault + ": " + check.message;
-  if (check.line > 0) out.log = check.file + "(" + std::to_string(check.line) + "): " + out.log;
-  return out;
 }
 
 Compiled from_entry(const CacheEntry& entry) {
@@ -86,24 +51,26 @@ struct Compiler::Impl {
   bool device() const { return !file.path.empty() && !broken; }
 
   Compiled compile(const Key& key, std::string_view arch, Mode mode);
-  std::vector<Compiled> compile_all(const std::vector<Key>& keys, std::string_view arch);
+  void prepare(const std::vector<Key>& keys, std::string_view arch, Mode mode);
 
  private:
   struct Turn;
-  struct Slot {  // one key, architecture and flavour
-    std::string memory, address;
+  struct Slot {  // one key, architecture and mode
+    std::string name, address;
   };
-  Slot slot(const KernelSpec& spec, const std::string& text, std::string_view arch,
-            Flavour flavour) {
-    std::string name = std::string(arch) + char('0' + static_cast<int>(flavour)) + text;
-    return {std::move(name), device() ? addresses.of(spec, text, flavour, arch) : ""};
-  }
-  /// From memory or disk; remembers what disk gave.
-  std::optional<Compiled> known(const Slot& slot, const std::string& text);
-  void remember(const Slot& slot, const Compiled& compiled);
-  Compiled build(const KernelSpec& spec, const Key& key, std::string_view arch, Mode mode);
+  struct Known {
+    Compiled compiled;
+    bool told = false;  // where it came from was answered once; from then on it is memory
+  };
+  Slot slot(const KernelSpec& spec, const std::string& text, std::string_view arch, Mode mode);
+  /// From memory or disk. `peek`: to know that it is there, not to answer for it.
+  std::optional<Compiled> known(const Slot& slot, const std::string& text, bool peek = false);
+  void remember(const Slot& slot, const Compiled& compiled, bool told);
+  Compiled build(const Key& key, const Slot& slot, std::string_view arch, Mode mode);
   void build_program(const KernelSpec& spec, const std::vector<const Key*>& keys,
-                     std::string_view arch, std::unordered_map<std::string, Compiled>& results);
+                     std::string_view arch, Mode mode);
+  NvrtcResult run(const KernelSpec& spec, const std::vector<Key>& keys, std::string_view arch,
+                  Mode mode);
   /// Loads NVRTC at the first need; null (and the host half from then on) if that fails.
   const Nvrtc* library();
 
@@ -117,7 +84,7 @@ struct Compiler::Impl {
   std::mutex mutex;  // of all below
   std::condition_variable built;
   std::set<std::string> in_flight;
-  std::unordered_map<std::string, Compiled> memory;
+  std::unordered_map<std::string, Known> memory;
 };
 
 /// The right of one thread to build one key.
@@ -149,13 +116,24 @@ const Nvrtc* Compiler::Impl::library() {
   return loaded.get();
 }
 
-std::optional<Compiled> Compiler::Impl::known(const Slot& slot, const std::string& text) {
+Compiler::Impl::Slot Compiler::Impl::slot(const KernelSpec& spec, const std::string& text,
+                                          std::string_view arch, Mode mode) {
+  std::string name(arch);
+  name += mode == Mode::kStrict ? " strict " : " lenient ";
+  return {name + text, device() ? addresses.of(spec, text, mode, arch) : ""};
+}
+
+std::optional<Compiled> Compiler::Impl::known(const Slot& slot, const std::string& text,
+                                              bool peek) {
   {
     const std::lock_guard lock(mutex);
-    if (const auto it = memory.find(slot.memory); it != memory.end()) {
-      Compiled out = it->second;
-      out.source = Source::kMemory;
-      out.ms = 0;
+    if (const auto it = memory.find(slot.name); it != memory.end()) {
+      Compiled out = it->second.compiled;
+      if (it->second.told) {
+        out.source = Source::kMemory;
+        out.ms = 0;
+      }
+      it->second.told |= !peek;
       return out;
     }
   }
@@ -164,134 +142,122 @@ std::optional<Compiled> Compiler::Impl::known(const Slot& slot, const std::strin
   if (!entry) return std::nullopt;
   Compiled out = from_entry(*entry);
   out.ms = ms_since(begin);
-  remember(slot, out);
+  remember(slot, out, !peek);
   return out;
 }
 
-void Compiler::Impl::remember(const Slot& slot, const Compiled& compiled) {
+void Compiler::Impl::remember(const Slot& slot, const Compiled& compiled, bool told) {
   const std::lock_guard lock(mutex);
-  memory[slot.memory] = compiled;
+  memory[slot.name] = {compiled, told};
 }
 
-Compiled Compiler::Impl::build(const KernelSpec& spec, const Key& key, std::string_view arch,
-                               Mode mode) {
-  const Nvrtc* nvrtc_library = library();
-  if (nvrtc_library == nullptr) return compile_on_host(key, mode);
-  const NvrtcResult result = nvrtc_library->compile(
-      device_program(spec, {key}, nvrtc_options(flavour_of(mode), arch, file)));
+NvrtcResult Compiler::Impl::run(const KernelSpec& spec, const std::vector<Key>& keys,
+                                std::string_view arch, Mode mode) {
+  NvrtcResult result =
+      library()->compile(device_program(spec, keys, nvrtc_options(mode, arch, file)));
+  if (result.log.size() > kMaxLogBytes) result.log.resize(kMaxLogBytes);
+  return result;
+}
+
+Compiled Compiler::Impl::build(const Key& key, const Slot& slot, std::string_view arch, Mode mode) {
+  if (library() == nullptr) return compile_on_host(key, mode);
+  const NvrtcResult result = run(*find_kernel(key.kernel), {key}, arch, mode);
   Compiled out;
   out.ok = result.ok;
   out.backend = "nvrtc";
-  out.log = result.log.substr(0, kMaxLogBytes);
+  out.log = result.log;
   out.bytes = static_cast<std::int64_t>(result.cubin.size());
-  const std::string text = key.text();
-  disk.store(addresses.of(spec, text, flavour_of(mode), arch), text,
-             {out.ok, out.log, out.bytes, result.cubin});
+  disk.store(slot.address, key.text(), {out.ok, out.log, out.bytes, result.cubin});
   return out;
 }
 
 Compiled Compiler::Impl::compile(const Key& key, std::string_view arch, Mode mode) {
-  if (std::string problem = key_problem(key); !problem.empty()) {
-    return refused(device() ? "nvrtc" : "host", std::move(problem));
+  if (const std::string problem = key_problem(key); !problem.empty()) {
+    Compiled refused;
+    refused.backend = device() ? "nvrtc" : "host";
+    refused.log = problem;
+    return refused;
   }
   const KernelSpec& spec = *find_kernel(key.kernel);
   const std::string text = key.text();
-  const Slot wanted = slot(spec, text, arch, flavour_of(mode));
+  const Slot wanted = slot(spec, text, arch, mode);
   if (auto found = known(wanted, text)) return *found;
   if (mode == Mode::kLenient) {  // what compiles strictly compiles leniently, to the same code
-    const auto strict = known(slot(spec, text, arch, Flavour::kStrict), text);
-    if (strict && strict->ok) return *strict;
+    const Slot strict = slot(spec, text, arch, Mode::kStrict);
+    const auto peeked = known(strict, text, true);
+    if (peeked && peeked->ok) return *known(strict, text);
   }
   const auto begin = Clock::now();
-  const Turn turn(*this, wanted.memory);             // one compilation a key in this process …
+  const Turn turn(*this, wanted.name);               // one compilation a key in this process …
   const DiskCache::Lock lock(disk, wanted.address);  // … and on this machine
   if (auto found = known(wanted, text)) return *found;
-  Compiled out = device() ? build(spec, key, arch, mode) : compile_on_host(key, mode);
+  Compiled out = device() ? build(key, wanted, arch, mode) : compile_on_host(key, mode);
   out.ms = ms_since(begin);
-  remember(wanted, out);
+  remember(wanted, out, true);
   return out;
 }
 
-/// One program with all of `keys`; where that fails, halves, down to single keys.
+/// One program with all of `keys`; where that fails, halves. What fails alone is left to compile().
 void Compiler::Impl::build_program(const KernelSpec& spec, const std::vector<const Key*>& keys,
-                                   std::string_view arch,
-                                   std::unordered_map<std::string, Compiled>& results) {
-  if (keys.empty()) return;
-  const Nvrtc* nvrtc_library = keys.size() == 1 ? nullptr : library();
-  if (nvrtc_library == nullptr) {
-    for (const Key* key : keys) results[key->text()] = compile(*key, arch, Mode::kStrict);
-    return;
-  }
+                                   std::string_view arch, Mode mode) {
+  if (keys.size() < 2 || library() == nullptr) return;
   std::vector<Key> copies;
-  for (const Key* key : keys) copies.push_back(*key);
+  std::string texts;
+  for (const Key* key : keys) {
+    copies.push_back(*key);
+    texts += key->text() + "\n";
+  }
   const auto begin = Clock::now();
-  const NvrtcResult result = nvrtc_library->compile(
-      device_program(spec, copies, nvrtc_options(Flavour::kVerdict, arch, file)));
+  const NvrtcResult result = run(spec, copies, arch, mode);
   if (!result.ok) {
     const auto half = keys.begin() + static_cast<std::ptrdiff_t>(keys.size() / 2);
-    build_program(spec, {keys.begin(), half}, arch, results);
-    build_program(spec, {half, keys.end()}, arch, results);
+    build_program(spec, {keys.begin(), half}, arch, mode);
+    build_program(spec, {half, keys.end()}, arch, mode);
     return;
   }
+  // The object code lies once, in an entry of the program's own; keys name it.
+  const std::string program = addresses.of(spec, texts, mode, arch);
+  disk.store(program, "program of " + std::to_string(keys.size()) + " keys",
+             {true, "", static_cast<std::int64_t>(result.cubin.size()), result.cubin});
   Compiled share;  // of time and code, so that sums over keys are right
   share.ok = true;
   share.backend = "nvrtc";
-  share.log = result.log.substr(0, kMaxLogBytes);
+  share.log = result.log;
   share.ms = ms_since(begin) / static_cast<double>(keys.size());
   share.bytes = static_cast<std::int64_t>(result.cubin.size() / keys.size());
   for (const Key* key : keys) {
     const std::string text = key->text();
-    const Slot verdict = slot(spec, text, arch, Flavour::kVerdict);
-    disk.store(verdict.address, text, {true, share.log, share.bytes, {}});
-    remember(verdict, share);
-    results[text] = share;
+    const Slot own = slot(spec, text, arch, mode);
+    disk.store(own.address, text, {true, share.log, share.bytes, "program " + program});
+    remember(own, share, false);
   }
 }
 
-std::vector<Compiled> Compiler::Impl::compile_all(const std::vector<Key>& keys,
-                                                  std::string_view arch) {
-  std::unordered_map<std::string, Compiled> results;
-  const auto recall = [&](const KernelSpec& spec, const std::string& text) {
-    for (const Flavour flavour : {Flavour::kVerdict, Flavour::kStrict}) {
-      if (auto found = known(slot(spec, text, arch, flavour), text)) {
-        results[text] = std::move(*found);
-        return true;
-      }
-    }
-    return false;
-  };
+void Compiler::Impl::prepare(const std::vector<Key>& keys, std::string_view arch, Mode mode) {
+  if (!device()) return;  // the host half gains nothing by it
   for (const KernelSpec& spec : kernels()) {
     std::vector<const Key*> missing;
+    std::set<std::string> seen;
+    const auto is_known = [&](const Key* key) {
+      const std::string text = key->text();
+      if (known(slot(spec, text, arch, mode), text, true)) return true;
+      if (mode == Mode::kStrict) return false;
+      const auto strict = known(slot(spec, text, arch, Mode::kStrict), text, true);
+      return strict && strict->ok;
+    };
     for (const Key& key : keys) {
-      if (key.kernel != spec.name) continue;
-      const std::string text = key.text();
-      if (results.count(text) > 0) continue;
-      if (!device() || !key_problem(key).empty()) {
-        results[text] = compile(key, arch, Mode::kStrict);
-      } else if (!recall(spec, text)) {
-        results[text] = {};  // so that a repeated key is built once
-        missing.push_back(&key);
-      }
+      if (key.kernel != spec.name || !key_problem(key).empty()) continue;
+      if (seen.insert(key.text()).second && !is_known(&key)) missing.push_back(&key);
     }
-    if (missing.empty()) continue;
-    const DiskCache::Lock lock(
-        disk, addresses.of(spec, "every key of the kernel", Flavour::kVerdict, arch));
-    std::erase_if(missing, [&](const Key* key) { return recall(spec, key->text()); });
-    // The compiler's words about a key that does not run are wanted too, but would spoil the
-    // program.
-    const auto bad = std::stable_partition(missing.begin(), missing.end(),
-                                           [](const Key* key) { return check_on_host(*key).ok; });
-    build_program(spec, {missing.begin(), bad}, arch, results);
-    for (auto it = bad; it != missing.end(); ++it) {
-      results[(*it)->text()] = compile(**it, arch, Mode::kStrict);
+    // A key that does not run would spoil the program; compile() gets the compiler's words on it.
+    if (mode == Mode::kStrict) {
+      std::erase_if(missing, [](const Key* key) { return !check_on_host(*key).ok; });
     }
+    if (missing.size() < 2) continue;
+    const DiskCache::Lock lock(disk, addresses.of(spec, "every key", mode, arch));
+    std::erase_if(missing, is_known);
+    build_program(spec, missing, arch, mode);
   }
-  std::vector<Compiled> out;
-  for (const Key& key : keys) {
-    const auto it = results.find(key.text());
-    out.push_back(it != results.end() ? it->second : compile(key, arch, Mode::kStrict));
-  }
-  return out;
 }
 
 Compiler::Compiler(CompilerOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
@@ -300,21 +266,18 @@ Compiler::~Compiler() = default;
 Compiled Compiler::compile(const Key& key, std::string_view arch, Mode mode) {
   return impl_->compile(key, arch, mode);
 }
-std::vector<Compiled> Compiler::compile_all(const std::vector<Key>& keys, std::string_view arch) {
-  return impl_->compile_all(keys, arch);
-}
-std::string_view Compiler::backend() const { return impl_->device() ? "nvrtc" : "host"; }
 
-std::filesystem::path default_cache_dir() {
-  for (const auto& [variable, below] : {std::pair{"WARMGATE_KERNEL_CACHE", ""},
-                                        {"XDG_CACHE_HOME", "warmgate/kernels"},
-                                        {"HOME", ".cache/warmgate/kernels"}}) {
-    const char* value = std::getenv(variable);
-    if (value != nullptr && *value != '\0') {
-      return *below == '\0' ? std::filesystem::path(value) : std::filesystem::path(value) / below;
-    }
-  }
-  return {};
+void Compiler::prepare(const std::vector<Key>& keys, std::string_view arch, Mode mode) {
+  impl_->prepare(keys, arch, mode);
 }
+
+std::vector<Compiled> Compiler::compile_all(const std::vector<Key>& keys, std::string_view arch) {
+  impl_->prepare(keys, arch, Mode::kStrict);
+  std::vector<Compiled> out;
+  for (const Key& key : keys) out.push_back(impl_->compile(key, arch, Mode::kStrict));
+  return out;
+}
+
+std::string_view Compiler::backend() const { return impl_->device() ? "nvrtc" : "host"; }
 
 }  // namespace warmgate::jit

@@ -81,6 +81,8 @@ TEST_F(CompilerTest, KeysThatAreNotOursFailWithWords) {
 }
 
 TEST_F(CompilerTest, WithoutToolkitTheHostHalfStandsIn) {
+  const char* before = std::getenv("WARMGATE_NVRTC");
+  const std::string saved = before == nullptr ? "" : before;
   setenv("WARMGATE_NVRTC", "none", 1);
   EXPECT_THAT(find_nvrtc().why_not, HasSubstr("switched off"));
   EXPECT_EQ(Compiler({folder_, Backend::kAuto}).backend(), "host");
@@ -98,7 +100,11 @@ TEST_F(CompilerTest, WithoutToolkitTheHostHalfStandsIn) {
   EXPECT_EQ(count_ok(broken.compile_all(testing::chunk_keys({0, 4}), "sm_80")), 12);
   setenv("WARMGATE_NVRTC", (folder_ / "nothing").c_str(), 1);
   EXPECT_THAT(find_nvrtc().why_not, HasSubstr("names no file"));
-  unsetenv("WARMGATE_NVRTC");
+  if (before == nullptr) {
+    unsetenv("WARMGATE_NVRTC");
+  } else {
+    setenv("WARMGATE_NVRTC", saved.c_str(), 1);
+  }
 }
 
 TEST_F(CompilerTest, StrictRejectsTwelveOfThirtySixOnEveryArchitecture) {
@@ -120,6 +126,34 @@ TEST_F(CompilerTest, StrictRejectsTwelveOfThirtySixOnEveryArchitecture) {
       } else {
         EXPECT_GT(results[i].bytes, 0);
       }
+    }
+  }
+}
+
+TEST_F(CompilerTest, PreparedKeysAreCompiledTogetherAndAnsweredOneByOne) {
+  NEEDS_NVRTC();
+  auto keys = testing::chunk_keys({0, 4});
+  keys.push_back(keys.back());  // a repeated key is compiled once
+  keys.push_back(parse_key("Nope{A=1}"));
+  for (const Mode mode : {Mode::kStrict, Mode::kLenient}) {
+    const fs::path folder = folder_ / (mode == Mode::kStrict ? "strict" : "lenient");
+    Compiler cold({folder, Backend::kNvrtc});
+    cold.prepare(keys, "sm_90a", mode);
+    std::map<Source, int> sources;
+    for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
+      const Compiled out = cold.compile(keys[i], "sm_90a", mode);
+      const bool zero = keys[i].text().find("COMPRESS_RATIO=0,") != std::string::npos;
+      EXPECT_EQ(out.ok, mode == Mode::kLenient || !zero) << out.log;
+      ++sources[out.source];
+    }
+    EXPECT_EQ(sources[Source::kCompiler], 24);
+    EXPECT_EQ(sources[Source::kMemory], 1);
+    EXPECT_FALSE(cold.compile(keys.back(), "sm_90a", mode).ok);
+    // The next start: nothing to prepare, every answer from disk.
+    Compiler warm({folder, Backend::kNvrtc});
+    warm.prepare(keys, "sm_90a", mode);
+    for (std::size_t i = 0; i < 24; ++i) {
+      EXPECT_EQ(warm.compile(keys[i], "sm_90a", mode).source, Source::kDisk);
     }
   }
 }

@@ -13,15 +13,12 @@ std::string program_text(const KernelSpec& spec) {
 
 }  // namespace
 
-std::vector<std::string> nvrtc_options(Flavour flavour, std::string_view arch,
-                                       const NvrtcFile& file) {
+std::vector<std::string> nvrtc_options(Mode mode, std::string_view arch, const NvrtcFile& file) {
   std::vector<std::string> options = {"--std=c++17", "-arch=" + std::string(arch)};
   if (file.at_least(13, 0)) {
-    options.insert(options.end(),
-                   {"--Ofast-compile=" + std::string(flavour == Flavour::kVerdict ? "max" : "mid"),
-                    "--minimal", "--no-cache"});
+    options.insert(options.end(), {"--Ofast-compile=max", "--minimal", "--no-cache"});
   }
-  if (flavour != Flavour::kLenient) options.push_back("--diag-error=39,179");
+  if (mode == Mode::kStrict) options.push_back("--diag-error=39,179");
   return options;
 }
 
@@ -32,18 +29,16 @@ NvrtcRequest device_program(const KernelSpec& spec, const std::vector<Key>& keys
   return request;
 }
 
-std::string Addresses::of(const KernelSpec& spec, std::string_view key_text, Flavour flavour,
+std::string Addresses::of(const KernelSpec& spec, std::string_view key_text, Mode mode,
                           std::string_view arch) {
   const std::lock_guard lock(mutex_);
-  std::string& prefix = prefixes_[{spec.name, flavour, std::string(arch)}];
+  std::string& prefix = prefixes_[{spec.name, mode, std::string(arch)}];
   if (prefix.empty()) {
     std::string text = program_text(spec);
     const auto add = [&](std::string_view part) { text.append("\n").append(part); };
-    for (const std::string& option : nvrtc_options(flavour, arch, file_)) add(option);
+    for (const std::string& option : nvrtc_options(mode, arch, file_)) add(option);
     add(arch);
-    add(flavour == Flavour::kStrict    ? "strict"
-        : flavour == Flavour::kLenient ? "lenient"
-                                       : "verdict");
+    add(mode == Mode::kStrict ? "strict" : "lenient");
     add(file_.identity);
     prefix = trace::sha256_hex(text) + "\n";
   }

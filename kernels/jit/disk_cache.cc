@@ -7,7 +7,11 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
+
+#include "kernels/jit/jit.h"
 
 namespace warmgate::jit {
 namespace {
@@ -139,6 +143,18 @@ bool DiskCache::store(const std::string& address, std::string_view key,
   if (written && rename(part.c_str(), (folder_ / address).c_str()) == 0) return true;
   unlink(part.c_str());
   return false;
+}
+
+std::filesystem::path default_cache_dir() {
+  for (const auto& [variable, below] : {std::pair{"WARMGATE_KERNEL_CACHE", ""},
+                                        {"XDG_CACHE_HOME", "warmgate/kernels"},
+                                        {"HOME", ".cache/warmgate/kernels"}}) {
+    const char* value = std::getenv(variable);
+    if (value != nullptr && *value != '\0') {
+      return *below == '\0' ? std::filesystem::path(value) : std::filesystem::path(value) / below;
+    }
+  }
+  return {};
 }
 
 DiskCache::Lock::Lock(const DiskCache& cache, const std::string& address) {

@@ -100,6 +100,7 @@ struct KernelSet::Impl {
   /// One stage of warmup. "" if all went well, else what went wrong with which key.
   template <typename CompileKey>
   std::string warm(const std::vector<CompileKey>& keys, Entries<CompileKey>& entries) {
+    compiler.prepare(to_keys(keys), arch, mode);
     for (const CompileKey& key : keys) {
       Entry& entry = entries.at(key);
       const jit::Compiled result = compile(entry);
