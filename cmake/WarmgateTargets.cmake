@@ -7,7 +7,7 @@ target_compile_options(warmgate_flags INTERFACE -Wall -Wextra -Wpedantic -Wshado
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # What the optimiser believes to see inside inlined strings and regexes differs with every version
   # and level; the sanitizer suite looks for the real thing.
-  target_compile_options(warmgate_flags INTERFACE -Wno-restrict -Wno-stringop-overflow
+  target_compile_options(warmgate_flags INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
                          -Wno-array-bounds -Wno-maybe-uninitialized)
   if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
     target_compile_options(warmgate_flags INTERFACE -Wno-dangling-reference)
