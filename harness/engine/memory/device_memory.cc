@@ -113,10 +113,19 @@ void DeviceMemory::release(Site site, std::int64_t rounded_bytes) {
 }
 
 void DeviceMemory::give_back_all() {
+  std::vector<std::int64_t> bytes(pools_.size());
   for (std::size_t i = 0; i < sites_.size(); ++i) {
     const SiteState& state = sites_[i];
-    if (state.live == 0 || state.lifetime != Lifetime::kPersistent) continue;
-    free({0, state.live, static_cast<Site>(i)});
+    if (state.lifetime != Lifetime::kPersistent) continue;
+    bytes[state.pool_index] += state.live;
+    release(static_cast<Site>(i), state.live);
+  }
+  for (std::size_t i = 0; i < pools_.size(); ++i) {
+    if (bytes[i] == 0) continue;
+    trace::Line line("free");
+    line.str("pool", pools_[i].name).num("bytes", bytes[i]).str("owner", "engine");
+    line.str("lifetime", to_string(Lifetime::kPersistent)).str("phase", recorder_.phase());
+    recorder_.send(line);
   }
 }
 

@@ -53,7 +53,7 @@ class DeviceMemory {
   void free(const Allocation& allocation);
   /// Gives back `rounded_bytes` that several allocations of one site hold together.
   void release(Site site, std::int64_t rounded_bytes);
-  /// The engine ends: what is held for its lifetime goes all at once, a `free` event a site.
+  /// The engine ends: what is held for its lifetime goes all at once, a `free` event a pool.
   void give_back_all();
 
   std::int64_t total() const { return total_; }

@@ -113,7 +113,7 @@ class RandomConfigs {
   void workload(scenario::Resolved& config) {
     const auto& l = config.limits;
     // A few dozen chunks at most: a long prompt one token a step says nothing new.
-    const std::int64_t longest = std::min(l.max_model_len, 24 * l.max_num_batched_tokens + 1);
+    const std::int64_t longest = std::min(l.max_model_len, 12 * l.max_num_batched_tokens + 1);
     const std::int64_t n = config.drafter.active() ? config.drafter.num_speculative_tokens : 0;
     config.workload.groups.clear();
     for (std::int64_t g = between(1, 3); g > 0; --g) {
@@ -133,8 +133,7 @@ class RandomConfigs {
       kinds.push_back(kind_of_ratio(scenario::effective_ratio(config.model, id)));
     const auto modules = cache_modules(dims, kinds);
     const KvPlan plan = plan_kv_cache(dims, modules, group_caches(modules), std::int64_t{1} << 50);
-    // One more than the plan asks for: block 0 stands for "nothing here" and is never given out.
-    const std::int64_t blocks = plan.blocks_per_request * one_of({1, 1, 2, 3}) + between(1, 8);
+    const std::int64_t blocks = plan.blocks_per_request * one_of({1, 1, 2, 3}) + between(0, 8);
     return blocks * plan.block_stride;
   }
   std::mt19937_64 random_;
