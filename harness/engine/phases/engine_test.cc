@@ -304,6 +304,8 @@ TEST(EngineFault, DraftLayersWithoutAnIndexBuffer) {
     EXPECT_EQ(fault.at("role"), "draft");
     EXPECT_EQ(fault.at("layer"), 5);
     EXPECT_EQ(fault.at("resource"), "topk_indices_buffer");
+    EXPECT_EQ(fault.at("function"), "topk_of_required_buffer");
+    EXPECT_EQ(fault.at("file"), "harness/engine/layers/attention_profile.cc");
     EXPECT_GT(fault.at("line").get<int>(), 0);
     EXPECT_EQ(rank->events.of("phase_end").back().at("phase"), "profile");
   }

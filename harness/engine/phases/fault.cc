@@ -27,8 +27,23 @@ void add_layer(trace::Line& line, const LayerRef& layer) {
   line.num("layer", layer.id).str("layer_kind", layer.kind).str("role", layer.role);
 }
 
+// "int f(int)" of namespace a::{anonymous} → "f"; compilers and versions spell the rest
+// differently.
+std::string_view plain_name(std::string_view function) {
+  std::string_view name = function.substr(0, function.find('('));
+  if (const std::size_t at = name.find_last_of(": *&"); at != std::string_view::npos)
+    name.remove_prefix(at + 1);
+  return name.empty() ? function : name;
+}
+
+// From the source tree's root on, wherever it was built.
+std::string_view in_tree(std::string_view file) {
+  const std::size_t at = file.rfind("harness/engine/");
+  return at == std::string_view::npos ? file : file.substr(at);
+}
+
 void add_place(trace::Line& line, const std::string& function, const std::string& file, int at) {
-  line.str("function", function).str("file", file).num("line", at);
+  line.str("function", plain_name(function)).str("file", in_tree(file)).num("line", at);
 }
 
 }  // namespace
