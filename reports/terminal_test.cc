@@ -181,6 +181,8 @@ TEST(Words, KeysAreToldByWhatSetsThemApart) {
   const auto groups = group_findings(findings);
   ASSERT_EQ(groups.size(), 1u);
   EXPECT_EQ(proof_text(groups[0], &run), "K{R=0,…} (2 keys) divides by zero");
+  findings.push_back(sample_finding("keys-valid", "L{R=0}", "L{R=0} divides by zero"));
+  EXPECT_EQ(group_findings(findings).size(), 2u);  // another kernel is another finding
 }
 
 TEST(Words, AMessageThatNamesItsLayersIsLeftAlone) {

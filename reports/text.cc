@@ -254,6 +254,7 @@ std::string grouped(std::int64_t value) {
 
 std::string duration_text(double seconds) {
   if (!std::isfinite(seconds) || seconds < 0) return "?";
+  if (seconds > 0 && seconds < 0.00995) return fmt::format("{:.2f} ms", seconds * 1e3);
   if (seconds < 0.9995) return fmt::format("{:.0f} ms", seconds * 1e3);
   if (seconds < 60) return fmt::format("{:.2f} s", seconds);
   const auto whole = static_cast<std::int64_t>(std::llround(seconds));

@@ -50,7 +50,7 @@ std::string grouped(std::int64_t value);
 std::string figure_text(std::string_view name, double value, std::string_view unit = "",
                         bool exact = true);
 
-/// "1.23 s", "45 ms", "2 min 5 s".
+/// "0.34 ms", "45 ms", "1.23 s", "2 min 5 s"; "?" for what is no duration.
 std::string duration_text(double seconds);
 
 }  // namespace warmgate::reports

@@ -97,6 +97,9 @@ TEST(Text, NumbersForPeople) {
   EXPECT_EQ(figure_text("unknown", std::nan("")), "?");
   EXPECT_EQ(figure_text("unknown", 1e300), "1e+300");
   EXPECT_EQ(duration_text(0), "0 ms");
+  EXPECT_EQ(duration_text(0.00034), "0.34 ms");
+  EXPECT_EQ(duration_text(0.00999), "10 ms");
+  EXPECT_EQ(duration_text(0.9999), "1.00 s");
   EXPECT_EQ(duration_text(1.234), "1.23 s");
   EXPECT_EQ(duration_text(125), "2 min 5 s");
   EXPECT_EQ(duration_text(-1), "?");

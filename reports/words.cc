@@ -92,7 +92,8 @@ std::vector<FindingGroup> group_findings(const std::vector<contract::Finding>& f
   std::vector<FindingGroup> groups;
   std::map<std::string, std::size_t> index;
   for (const contract::Finding& f : findings) {
-    std::string id;
+    std::string id = is_compile_key(f.key) ? f.key.substr(0, f.key.find('{')) : "";
+    id += '\x1f';
     for (const std::string& part :
          {f.contract, f.phase, f.layer_kind, f.role, f.message.empty() ? f.key : "",
           without(f.message, f.key), without(f.expected, f.key)}) {

@@ -13,7 +13,7 @@ namespace warmgate::reports {
 /// "layer 43", "layers 43,44,45", "layers 0-41": runs of more than three are drawn together.
 std::string layers_text(std::vector<int> layers);
 
-/// Findings that say the same of several layers, ranks or keys, as one.
+/// Findings that say the same of several layers, ranks or keys, as one. Points into the findings.
 struct FindingGroup {
   const contract::Finding* first = nullptr;
   std::vector<int> layers;        // sorted, distinct

@@ -64,6 +64,9 @@ int ab_command(const CommandLine& line, Console& console) {
         verdict::judge_ab(runs_of(s.variants[0]), runs_of(s.variants[1]), gate);
     s.verdict = result.verdict = judged.verdict;
     s.reason = std::move(judged.reason);
+    // The comparison speaks of A and B, whatever the variants are called.
+    if (options.variants[0] != "A" || options.variants[1] != "B")
+      s.reason += "; A is " + options.variants[0] + ", B is " + options.variants[1];
     s.checks = std::move(judged.checks);
   }
   const int code = exit_code_of({result.verdict}, result.interrupted, line);

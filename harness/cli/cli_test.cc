@@ -192,7 +192,10 @@ TEST_F(Cli, GateTakesTagsAndKeepsGoing) {
   EXPECT_THAT(going.out, HasSubstr("1 scenario,"));
   EXPECT_THAT(going.err, HasSubstr("frob"));
   EXPECT_EQ(warmgate({"gate", small_, "--tags", "tiny"}).code, 0);
-  EXPECT_EQ(warmgate({"gate", small_, "--tags", "huge"}).code, 3);
+  const Ran none = warmgate({"gate", small_, "--tags", "huge", "--json", "-"});
+  EXPECT_EQ(none.code, 3);
+  EXPECT_EQ(nlohmann::json::parse(none.out)["verdict"], "SKIP");
+  EXPECT_EQ(warmgate({"gate", small_, "--tags", "huge", "--allow-skip"}).code, 0);
 }
 
 TEST_F(Cli, AbComparesTwoVariants) {

@@ -46,12 +46,14 @@ int gate_command(const CommandLine& line, Console& console) {
   bool broken = false;
   const std::vector<fs::path> files =
       choose(scenario::find_scenarios(line.paths), line, console, broken);
+  run::GateResult result;
   if (files.empty()) {
     console.complain(line.tags.empty() ? "no scenario is left to run"
                                        : "no scenario has one of these tags");
-    return broken || !line.allow_skip ? (broken ? 2 : 3) : 0;
+    result.verdict = verdict::Verdict::kSkip;  // nothing was judged; the report says so too
+  } else {
+    result = execute(files, line.run, line, console);
   }
-  const run::GateResult result = execute(files, line.run, line, console);
   std::vector<verdict::Verdict> verdicts;
   for (const run::ScenarioResult& s : result.scenarios) verdicts.push_back(s.verdict);
   int code = exit_code_of(verdicts, result.interrupted, line);
