@@ -1,6 +1,7 @@
 #include "reports/json.h"
 
 #include <cmath>
+#include <set>
 
 #include "harness/trace/event.h"
 #include "reports/text.h"
@@ -37,7 +38,45 @@ Json cleaned(const From& value, const std::vector<std::string>& secrets) {
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-Json finding_json(const contract::Finding& f, const trace::Trace* trace) {
+// The events of a run that prove something, each once: several findings often share one.
+class Proofs {
+ public:
+  explicit Proofs(const trace::Trace* trace) : trace_(trace) {}
+
+  Json add(const std::vector<std::size_t>& events) {
+    Json out = Json::array();
+    for (const std::size_t index : events) {
+      if (!trace_ || index >= trace_->events.size()) continue;
+      used_.insert(index);
+      out.push_back(index);
+    }
+    return out;
+  }
+
+  Json events() const {
+    Json out = Json::array();
+    for (const std::size_t index : used_) {
+      const trace::Event& e = trace_->events[index];
+      Json event;
+      event["index"] = index;
+      event["ev"] = e.ev;
+      event["t"] = e.t_ns;
+      event["rank"] = e.rank ? Json(*e.rank) : Json(nullptr);
+      event["src"] = e.src;
+      event["source"] = e.source;
+      event["line"] = e.line;
+      event["body"] = Json(e.body);
+      out.push_back(std::move(event));
+    }
+    return out;
+  }
+
+ private:
+  const trace::Trace* trace_;
+  std::set<std::size_t> used_;
+};
+
+Json finding_json(const contract::Finding& f, Proofs& proofs) {
   Json out;
   out["contract"] = f.contract;
   out["phase"] = f.phase;
@@ -50,39 +89,25 @@ Json finding_json(const contract::Finding& f, const trace::Trace* trace) {
   out["seen"] = f.seen;
   out["message"] = f.message;
   out["count"] = f.count;
-  Json proof = Json::array();
-  for (const std::size_t index : f.events) {
-    if (!trace || index >= trace->events.size()) continue;
-    const trace::Event& e = trace->events[index];
-    Json event;
-    event["ev"] = e.ev;
-    event["t"] = e.t_ns;
-    event["rank"] = e.rank ? Json(*e.rank) : Json(nullptr);
-    event["src"] = e.src;
-    event["source"] = e.source;
-    event["line"] = e.line;
-    event["body"] = Json(e.body);
-    proof.push_back(std::move(event));
-  }
-  out["proof"] = std::move(proof);
+  out["proof"] = proofs.add(f.events);
   out["detail"] = f.detail.is_null() ? Json::object() : Json(f.detail);
   return out;
 }
 
-Json findings_json(const std::vector<contract::Finding>& findings, const trace::Trace* trace) {
+Json findings_json(const std::vector<contract::Finding>& findings, Proofs& proofs) {
   Json out = Json::array();
-  for (const contract::Finding& f : findings) out.push_back(finding_json(f, trace));
+  for (const contract::Finding& f : findings) out.push_back(finding_json(f, proofs));
   return out;
 }
 
-Json contract_json(const contract::Result& result, const trace::Trace* trace) {
+Json contract_json(const contract::Result& result, Proofs& proofs) {
   Json out;
   out["contract"] = result.contract;
   out["state"] = contract::to_string(result.state);
   out["why"] = result.why;
   out["missing"] = result.missing;
-  out["findings"] = findings_json(result.findings, trace);
-  out["notes"] = findings_json(result.notes, trace);
+  out["findings"] = findings_json(result.findings, proofs);
+  out["notes"] = findings_json(result.notes, proofs);
   return out;
 }
 
@@ -131,14 +156,15 @@ Json run_json(const verdict::RunRecord& run) {
   out["phases_ended"] = run.phases_ended;
   Json contracts = Json::array(), allowed = Json::array(), workers = Json::array(),
        outputs = Json::array(), figures = Json::object(), sets = Json::object();
+  Proofs proofs(&run.trace);
   for (const contract::Result& result : run.contracts)
-    contracts.push_back(contract_json(result, &run.trace));
+    contracts.push_back(contract_json(result, proofs));
   for (const auto& entry : run.allowed) {
     Json item;
     item["reason"] = entry.reason;
     item["issue"] = entry.issue;
     item["where"] = entry.where;
-    item["finding"] = finding_json(entry.finding, &run.trace);
+    item["finding"] = finding_json(entry.finding, proofs);
     allowed.push_back(std::move(item));
   }
   for (const auto& [name, value] : run.figures) figures[name] = number(value);
@@ -159,6 +185,7 @@ Json run_json(const verdict::RunRecord& run) {
   }
   out["contracts"] = std::move(contracts);
   out["allowed"] = std::move(allowed);
+  out["events"] = proofs.events();
   out["figures"] = std::move(figures);
   out["figure_info"] = std::move(units);
   out["sets"] = std::move(sets);
@@ -207,8 +234,9 @@ Json scenario_json(const ScenarioReport& scenario) {
   out["reason"] = scenario.reason;
   out["checks"] = checks_json(scenario.checks);
   Json comparisons = Json::array(), variants = Json::array();
+  Proofs none(nullptr);
   for (const contract::Result& result : scenario.comparisons)
-    comparisons.push_back(contract_json(result, nullptr));
+    comparisons.push_back(contract_json(result, none));
   for (const VariantReport& variant : scenario.variants) variants.push_back(variant_json(variant));
   out["comparisons"] = std::move(comparisons);
   out["variants"] = std::move(variants);

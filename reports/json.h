@@ -10,8 +10,9 @@ namespace warmgate::reports {
 
 inline constexpr const char* kReportSchema = "report/1.0";
 
-/// Everything the runs left, the events that prove each finding included, the rest of the trace
-/// not. Strings are valid UTF-8 and masked; figures that are not finite become null.
+/// Everything the runs left; of the trace the events that prove a finding, once per run under
+/// `events`, to which `proof` refers by index. Strings are valid UTF-8 and masked; figures that are
+/// not finite become null.
 nlohmann::ordered_json json_report(const Report& report);
 
 /// The same as text, two blanks of indentation, newline at the end.

@@ -53,9 +53,12 @@ TEST(Json, CarriesTheProof) {
   const auto report = json_report(sample_report().report);
   const auto& run = report["scenarios"][0]["variants"][0]["runs"][0];
   const auto& finding = run["contracts"][1]["findings"][0];
-  EXPECT_EQ(finding["proof"][0]["ev"], "requires");
-  EXPECT_EQ(finding["proof"][0]["body"]["layer"], 43);
-  EXPECT_EQ(finding["proof"][0]["line"], 57);
+  EXPECT_EQ(finding["proof"], nlohmann::ordered_json({0}));
+  ASSERT_EQ(run["events"].size(), 1u);
+  EXPECT_EQ(run["events"][0]["index"], 0);
+  EXPECT_EQ(run["events"][0]["ev"], "requires");
+  EXPECT_EQ(run["events"][0]["body"]["layer"], 43);
+  EXPECT_EQ(run["events"][0]["line"], 57);
   EXPECT_EQ(run["fingerprint"]["id"].get<std::string>().size(), 12u);
 }
 
