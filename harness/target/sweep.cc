@@ -146,7 +146,12 @@ std::vector<pid_t> children_of(pid_t pid) {
 }
 
 bool has_environment(pid_t pid, const std::string& entry) {
-  const std::string text = read_file(proc(pid, "environ"), 4u << 20);
+  std::string text = read_file(proc(pid, "environ"), 4u << 20);
+  // In the middle of an exec there is no environment to read yet; it comes within microseconds.
+  for (int look = 0; text.empty() && look < 5; ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    text = read_file(proc(pid, "environ"), 4u << 20);
+  }
   for (std::size_t at = text.find(entry); at != std::string::npos; at = text.find(entry, at + 1)) {
     const std::size_t end = at + entry.size();
     if ((at == 0 || text[at - 1] == '\0') && (end == text.size() || text[end] == '\0')) return true;
@@ -186,15 +191,22 @@ void Orphans::add_group(pid_t group) {
 
 std::vector<ProcessInfo> Orphans::find() {
   std::vector<ProcessInfo> found;
-  // What a later look teaches about groups may claim what an earlier one left, hence twice.
+  // What a later look teaches about groups may claim what an earlier one left, and who died since
+  // the list was made may have left us children: look again until nothing is new.
+  std::set<pid_t> dead;
   for (bool learned = true; learned;) {
     learned = false;
     found.clear();
     for (const pid_t pid : children_of(::getpid())) {
       ProcessInfo info;
-      if (is_worker(pid) || !read_process(pid, info)) continue;
+      if (is_worker(pid)) continue;
+      if (!read_process(pid, info)) {
+        learned |= dead.insert(pid).second;
+        continue;
+      }
       const bool kin = groups_.count(info.group) > 0 || groups_.count(info.session) > 0;
       if (info.state == 'Z' || info.state == 'X') {
+        learned |= dead.insert(pid).second;
         if (kin) {
           ::waitpid(pid, nullptr, WNOHANG);
         } else {
