@@ -77,11 +77,12 @@ class Compiler {
   /// One key, one architecture. A key of an unknown kernel gives ok = false with a log.
   Compiled compile(const Key& key, std::string_view arch, Mode mode);
   /// Compiles ahead what compile() will be asked for and no cache has: one program per kernel with
-  /// name expressions (10 ms a key instead of 36). A key that cannot be part of it (it fails) is left
-  /// to compile(), which treats it alone. compile() then answers as if it had compiled: source
+  /// name expressions (10 ms a key instead of 36). A key that cannot be part of it (it fails) is
+  /// left to compile(), which treats it alone. compile() then answers as if it had compiled: source
   /// compiler at the first time, ms and bytes the key's share of the program.
   void prepare(const std::vector<Key>& keys, std::string_view arch, Mode mode);
-  /// prepare() and compile() of all keys of one architecture, strictly. Result i belongs to keys[i].
+  /// prepare() and compile() of all keys of one architecture, strictly. Result i belongs to
+  /// keys[i].
   std::vector<Compiled> compile_all(const std::vector<Key>& keys, std::string_view arch);
   /// "nvrtc" or "host": what compile() uses. An NVRTC that is there but does not load makes it the
   /// host half from then on.
