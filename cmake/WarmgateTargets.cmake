@@ -28,6 +28,10 @@ target_link_libraries(warmgate_pch PUBLIC warmgate_flags nlohmann_json::nlohmann
 target_precompile_headers(warmgate_pch PRIVATE <algorithm> <cstdint> <filesystem> <functional> <map>
   <memory> <optional> <set> <string> <string_view> <vector> <nlohmann/json.hpp> <fmt/format.h>)
 if(WARMGATE_TESTS)
+  add_library(warmgate_test_environment OBJECT ${PROJECT_SOURCE_DIR}/cmake/test_environment.cc)
+  target_link_libraries(warmgate_test_environment PRIVATE warmgate_flags)
+  target_compile_definitions(warmgate_test_environment PRIVATE
+    WARMGATE_TEST_SOURCE_DIR="${PROJECT_SOURCE_DIR}" WARMGATE_TEST_BIN_DIR="${CMAKE_BINARY_DIR}/bin")
   # Test code is compiled once and run once: optimising it costs more than it brings.
   set(WARMGATE_TEST_OPTIONS $<$<CONFIG:Release>:-O0>)
   add_library(warmgate_test_pch STATIC ${CMAKE_BINARY_DIR}/pch_anchor.cc)
@@ -67,11 +71,10 @@ endfunction()
 # Tests find the source tree in WARMGATE_SOURCE_DIR and the programs in WARMGATE_BIN_DIR.
 function(warmgate_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPS" ${ARGN})
-  add_executable(${name} ${arg_SOURCES})
+  add_executable(${name} ${arg_SOURCES} $<TARGET_OBJECTS:warmgate_test_environment>)
   target_link_libraries(${name} PRIVATE ${arg_DEPS} warmgate_flags nlohmann_json::nlohmann_json
                         fmt::fmt GTest::gmock GTest::gtest_main Threads::Threads)
   target_compile_options(${name} PRIVATE ${WARMGATE_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM warmgate_test_pch)
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120
-    ENVIRONMENT "WARMGATE_SOURCE_DIR=${PROJECT_SOURCE_DIR};WARMGATE_BIN_DIR=${CMAKE_BINARY_DIR}/bin")
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 endfunction()
