@@ -359,6 +359,11 @@ Parsed parse(int argc, const char* const* argv) {
   }
   line.command = app.get_subcommands().front()->get_name();
   if (!raw.scenario.empty()) line.paths = {raw.scenario};
+  // An unset variable in somebody's script arrives as an empty word.
+  static const std::set<std::string> kOneFile = {"run", "ab", "step", "resolve", "plan", "keys"};
+  if (line.paths.empty() && kOneFile.count(line.command) > 0)
+    return wrong("the scenario is an empty word; name a scenario file\nSee `warmgate " +
+                 line.command + " --help`.");
   if (!raw.timeout.empty()) {
     line.run.timeout_s = parse_seconds(raw.timeout);
     if (!line.run.timeout_s)

@@ -126,6 +126,14 @@ TEST(Parse, OptionsDoNotSwallowPaths) {
   EXPECT_THAT(ab.line->sides, ElementsAre("B", "C"));
 }
 
+TEST(Parse, AnEmptyWordIsNoScenario) {
+  for (const char* command : {"run", "ab", "step", "resolve", "plan", "keys"}) {
+    const Parsed p = parsed({command, ""});
+    EXPECT_FALSE(p.line.has_value()) << command;
+    EXPECT_THAT(p.err, HasSubstr("empty word")) << command;
+  }
+}
+
 TEST(Parse, Seconds) {
   EXPECT_DOUBLE_EQ(parse_seconds("90").value(), 90);
   EXPECT_DOUBLE_EQ(parse_seconds("90 s").value(), 90);

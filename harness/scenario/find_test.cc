@@ -55,6 +55,12 @@ TEST_F(Find, NothingFoundIsAnError) {
   EXPECT_THAT(refuse({"none", "empty"}), HasSubstr("empty: no scenario"));
 }
 
+TEST_F(Find, ALinkToNowhereIsNotDropped) {
+  write("a/one.yaml", "scenario: one\n");
+  std::filesystem::create_symlink("nowhere.yaml", folder_ / "a/gone.yaml");
+  EXPECT_THAT(find({"a"}), ElementsAre("a/gone.yaml", "a/one.yaml"));
+}
+
 TEST_F(Find, LinksInCirclesEnd) {
   write("a/one.yaml", "scenario: one\n");
   std::filesystem::create_directory_symlink("..", folder_ / "a/up");
