@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/engine/crash.h"
+#include "harness/engine/ops/device.h"
 #include "harness/engine/options.h"
 #include "harness/engine/parallel/collectives.h"
 #include "harness/engine/phases/engine.h"
@@ -90,6 +91,11 @@ int main(int argc, char** argv) {
     if (options.help || options.version) {
       std::fputs(options.help ? engine::usage().c_str() : "warmgate-engine " WARMGATE_VERSION "\n",
                  stdout);
+      return 0;
+    }
+    if (options.devices) {
+      for (const std::string_view name : engine::device_names())
+        std::printf("%.*s\n", static_cast<int>(name.size()), name.data());
       return 0;
     }
     writer.open_from_environment();

@@ -57,6 +57,10 @@ Options parse_options(const std::vector<std::string>& arguments) {
       options.version = true;
       return options;
     }
+    if (name == "--devices") {
+      options.devices = true;
+      return options;
+    }
     if (const std::size_t equals = name.find('='); equals != std::string::npos) {
       value = name.substr(equals + 1);
       name.resize(equals);
@@ -87,6 +91,7 @@ std::string usage() {
          "  --collectives-fd N    memfd that the ranks share; needed where W is above 1\n"
          "  --kernel-cache DIR    disk cache of compiled kernels, or none (the user's cache)\n"
          "  --jit BACKEND         auto, nvrtc or host (auto: NVRTC if it is there)\n"
+         "  --devices             print the devices this build has ops for, one a line\n"
          "  --help, --version\n"
          "\n"
          "Events go where WARMGATE_EVENTS_FD or WARMGATE_EVENTS_DIR say. Exit code: 0 all phases\n"

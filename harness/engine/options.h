@@ -20,7 +20,7 @@ struct Options {
   int rank = 0, world = 1;
   int collectives_fd = -1;
   jit::CompilerOptions compiler;
-  bool help = false, version = false;
+  bool help = false, version = false, devices = false;
 };
 
 /// arguments without the program's name; `--name value` and `--name=value`. Throws BadUsage.
