@@ -22,12 +22,15 @@ struct CommandLine {
   run::Options run;
 
   std::vector<std::string> tags;  // gate: only scenarios with one of them
+  std::vector<std::string> changed;  // gate: --changed as written
   bool keep_going = false;        // gate: run what loads, even if other files are wrong
   std::set<verdict::Verdict> soft;
   bool allow_skip = false;
 
   std::string json;  // file, "-" = stdout, "" = none
   std::string junit;
+  std::string markdown;
+  std::optional<bool> github;  // annotations and step summary; empty = where GITHUB_ACTIONS=true
   ColourChoice colour = ColourChoice::kAuto;
   reports::Detail detail = reports::Detail::kNormal;
 

@@ -2,16 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
-#include <cctype>
-#include <cmath>
 #include <sstream>
 
 #include "harness/cli/nearest.h"
+#include "harness/cli/values.h"
 
 namespace warmgate::cli {
 namespace {
-
-using verdict::Verdict;
 
 constexpr const char* kAbout =
     "warmgate: does the inference engine still start?\n"
@@ -28,17 +25,6 @@ constexpr const char* kFooter =
     "`warmgate COMMAND --help` has examples.";
 
 const std::string kDate = "YYYY-MM-DD";
-
-std::string check_date(const std::string& text) {
-  const bool shaped = text.size() == 10 && text[4] == '-' && text[7] == '-';
-  bool digits = shaped;
-  for (std::size_t i = 0; shaped && i < text.size(); ++i)
-    digits = digits && (i == 4 || i == 7 || std::isdigit(static_cast<unsigned char>(text[i])) != 0);
-  if (!digits) return "'" + text + "' is not a date; write " + kDate;
-  const int month = std::stoi(text.substr(5, 2)), day = std::stoi(text.substr(8, 2));
-  if (month < 1 || month > 12 || day < 1 || day > 31) return "'" + text + "' is not a date";
-  return "";
-}
 
 // What CLI11 fills; turned into a CommandLine afterwards.
 struct Raw {
@@ -131,6 +117,11 @@ void add_judging(CLI::App* sub, CommandLine& line, Raw& raw) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sub->add_flag("--allow-skip", line.allow_skip, "exit 0 where everything was skipped");
   sub->add_option("--junit", line.junit, "write JUnit XML")->type_name("FILE");
+  sub->add_option("--markdown", line.markdown, "write a summary as Markdown, at most 1 MiB")
+      ->type_name("FILE");
+  sub->add_flag("--github,!--no-github", line.github,
+                "annotations, and the summary appended to $GITHUB_STEP_SUMMARY; by default where "
+                "GITHUB_ACTIONS=true");
 }
 
 void add_json(CLI::App* sub, CommandLine& line, const char* what) {
@@ -139,14 +130,6 @@ void add_json(CLI::App* sub, CommandLine& line, const char* what) {
 
 CLI::Option* add_one_scenario(CLI::App* sub, Raw& raw) {
   return sub->add_option("scenario", raw.scenario, "a scenario's YAML file")->type_name("FILE");
-}
-
-Verdict verdict_of(std::string name) {
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (name == "fail") return Verdict::kFail;
-  if (name == "inconclusive") return Verdict::kInconclusive;
-  if (name == "infra") return Verdict::kInfra;
-  return Verdict::kSkip;
 }
 
 constexpr const char* kJsonReport = "write the report as JSON (schema report/1.0); - = stdout";
@@ -191,6 +174,12 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  gate->add_option("--changed", line.changed,
+                   "only scenarios that these files touch (`touches`, or files of their own): "
+                   "paths from the repository's root, - = stdin, @FILE = a file; one a line")
+      ->type_name("FILES")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   gate->add_flag("--keep-going", line.keep_going,
                  "run the scenarios that are right even if others are not; the exit code stays 2");
   add_variants(gate, line);
@@ -202,6 +191,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       "Examples:\n"
       "  warmgate gate scenarios/seeds\n"
       "  warmgate gate scenarios --tags quick --jobs 4 --junit report.xml\n"
+      "  git diff --name-only origin/main | warmgate gate scenarios --changed -\n"
       "  warmgate gate 'scenarios/**/*.yaml' --soft inconclusive,skip");
 
   auto* step = app.add_subcommand("step", "judge the tree at hand, in the words of git bisect run");
@@ -304,25 +294,6 @@ std::string suggestion(const CLI::App& app, const CommandLine& line) {
 }
 
 }  // namespace
-
-std::optional<double> parse_seconds(std::string_view text) {
-  const std::string copy(text);
-  char* end = nullptr;
-  const double value = std::strtod(copy.c_str(), &end);
-  if (end == copy.c_str() || !std::isfinite(value) || value <= 0) return std::nullopt;
-  // strtod also reads hexadecimal and the like.
-  for (const char* c = copy.c_str(); c != end; ++c) {
-    if (std::string_view("0123456789.").find(*c) == std::string_view::npos) return std::nullopt;
-  }
-  std::string unit(end);
-  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size()
-                                                                 : unit.find_first_not_of(' '));
-  if (unit.empty() || unit == "s") return value;
-  if (unit == "ms") return value / 1e3;
-  if (unit == "min" || unit == "m") return value * 60;
-  if (unit == "h") return value * 3600;
-  return std::nullopt;
-}
 
 Parsed parse(int argc, const char* const* argv) {
   CommandLine line;

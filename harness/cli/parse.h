@@ -17,7 +17,4 @@ struct Parsed {
 
 Parsed parse(int argc, const char* const* argv);
 
-/// "90", "90 s", "1.5min", "2h", "500ms" → seconds; nothing if it is none of these.
-std::optional<double> parse_seconds(std::string_view text);
-
 }  // namespace warmgate::cli

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/cli/nearest.h"
+#include "harness/cli/values.h"
 
 namespace warmgate::cli {
 namespace {
