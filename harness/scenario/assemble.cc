@@ -63,6 +63,7 @@ Resolved assemble(const NodePtr& tree, const std::string& device) {
   out["workload"]["groups"] = workload_groups(section(tree, "workload"));
   out["seams"] = section(tree, "seams");
   out["architectures"] = section(tree, "architectures");
+  out["checks"].update(section(tree, "checks"));
   for (const char* key : {"seed", "probe_keys"}) {
     if (const NodePtr node = tree->find(key)) out[key] = to_json(*node, *overlay_field().find(key));
   }

@@ -28,7 +28,7 @@ std::vector<Field> overlay_fields() {
   return {
       target_section(),   behaviour_names(), seams_section(),    model_section(), limits_section(),
       parallel_section(), drafter_section(), workload_section(), architectures(), seed(),
-      probe_keys(),       ranks_section()};
+      probe_keys(),       checks_section(),  ranks_section()};
 }
 
 Field needs_section() {

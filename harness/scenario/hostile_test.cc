@@ -60,10 +60,10 @@ TEST_F(Hostile, DamagedScenariosNeverCrash) {
 
 TEST_F(Hostile, EveryKeyTakesEveryKindOfNonsense) {
   for (const char* key :
-       {"about",         "source", "tags",       "extends",  "target",  "behaviour",
-        "seams",         "model",  "limits",     "parallel", "drafter", "workload",
-        "architectures", "seed",   "probe_keys", "ranks",    "devices", "variants",
-        "matrix",        "expect", "gate",       "allow",    "needs",   "touches"}) {
+       {"about",      "source", "tags",     "extends", "target",   "behaviour",     "seams",
+        "model",      "limits", "parallel", "drafter", "workload", "architectures", "seed",
+        "probe_keys", "checks", "ranks",    "devices", "variants", "matrix",        "expect",
+        "gate",       "allow",  "needs",    "touches"}) {
     for (const char* value : {"~", "[]", "{}", "[{}]", "[[[]]]", "{a: {b: [c]}}", "-1", "\"\"", "é",
                               "9223372036854775808", "{1: 2, default: x}", "[~, ~]", "{? a}"}) {
       const std::string text = std::string("scenario: s\n") + key + ": " + value + "\n";

@@ -13,6 +13,7 @@ std::string identity(const std::vector<Resolved>& ranks, const Target& target) {
     one.erase("schema");
     one["model"].erase("name");
     one.erase("collective_deadline_ms");  // how patient the run is, not what it is
+    one.erase("checks");                  // how closely it is looked at
     document["ranks"].push_back(std::move(one));
   }
   if (target.kind == Target::Kind::kCommand) document["argv"] = target.argv;

@@ -22,6 +22,7 @@ TEST_F(Identity, IsOfWhatRunsAndNotOfItsNames) {
             base);
   EXPECT_EQ(id(std::string(kSmall) + "variants: {X: {}}\n"), base);
   EXPECT_EQ(id(std::string(kSmall) + "target: {native: {env: {A: b}, silence: 5 s}}\n"), base);
+  EXPECT_EQ(id(std::string(kSmall) + "checks: {numerics: all, rope_reference: plain}\n"), base);
   // A value that is said and one that is the default are the same run.
   EXPECT_EQ(id(std::string(kSmall) + "seed: 0\nparallel: {tp: 1}\n"), base);
   EXPECT_EQ(id(std::string(kSmall) + "behaviour: vllm-pr50693\n"), base);  // the default's value

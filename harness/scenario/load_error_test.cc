@@ -57,6 +57,11 @@ TEST_F(LoadError, WrongTypes) {
   EXPECT_THAT(problems(std::string(kSmall) + "seed: \"5\"\n"), HasSubstr("drop the quotes"));
   EXPECT_THAT(problems(std::string(kSmall) + "probe_keys: yes\n"),
               HasSubstr("s.yaml:5:13: probe_keys: expected true or false, got 'yes'"));
+  EXPECT_THAT(problems(std::string(kSmall) + "checks: {numerics: some, rope_reference: yarm}\n"),
+              AllOf(HasSubstr("s.yaml:5:20: checks.numerics: expected one of off, sampled, all"),
+                    HasSubstr("checks.rope_reference: expected one of yarn, plain, got 'yarm'")));
+  EXPECT_THAT(problems(std::string(kSmall) + "checks: {rows: 3}\n"),
+              HasSubstr("s.yaml:5:10: checks.rows: "));
   EXPECT_THAT(problems(std::string(kSmall) + "seed:\n"), HasSubstr("s.yaml:5:1: seed: nothing"));
   EXPECT_THAT(problems("- a\n"), HasSubstr("s.yaml:1:1: expected a map"));
   EXPECT_THAT(problems("just words\n"), HasSubstr("s.yaml:1:1: expected a map"));

@@ -37,8 +37,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Drafter, method, num_speculative_tokens, bloc
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RequestGroup, count, prompt_tokens, output_tokens, start_step,
                                    request_class)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Workload, groups)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Checks, numerics, rope_reference)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Resolved, language, model, limits, parallel, drafter, workload,
-                                   device, architectures, seams, seed, probe_keys,
+                                   device, architectures, seams, seed, probe_keys, checks,
                                    collective_deadline_ms)
 
 std::int64_t effective_ratio(const Model& model, std::int64_t layer_id) {

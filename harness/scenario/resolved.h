@@ -99,6 +99,13 @@ struct Workload {
   std::vector<RequestGroup> groups;
 };
 
+/// How closely the engine compares its own work with the float64 oracles, on devices that execute.
+/// Not part of a run's identity: what runs is the same.
+struct Checks {
+  std::string numerics = "sampled";     // off | sampled: some rows of some steps | all
+  std::string rope_reference = "yarn";  // yarn | plain: the right table of window-only layers
+};
+
 struct Resolved {
   std::string language = "1";
   Model model;
@@ -111,6 +118,7 @@ struct Resolved {
   std::map<std::string, std::string> seams;  // every seam of seams.h, with its value
   std::int64_t seed = 0;
   bool probe_keys = false;
+  Checks checks;
   std::int64_t collective_deadline_ms = 10000;
 };
 

@@ -19,6 +19,7 @@ Field behaviour_names();
 Field architectures();
 Field seed();
 Field probe_keys();
+Field checks_section();
 Field ranks_section();
 
 // What is demanded: sections_judge.cc.

@@ -109,6 +109,18 @@ Field probe_keys() {
   return boolean("probe_keys", "launch every warmed key once on poisoned outputs");
 }
 
+Field checks_section() {
+  return object("checks",
+                "how closely the engine's work is compared with the oracles, where it executes",
+                {otherwise(choice("numerics", "rows that are compared", {"off", "sampled", "all"}),
+                           "sampled"),
+                 otherwise(choice("rope_reference",
+                                  "the right rotation of window-only layers: as vLLM "
+                                  "builds it, or as DeepSeek's reference code does",
+                                  {"yarn", "plain"}),
+                           "yarn")});
+}
+
 Field ranks_section() {
   return named("ranks", "changes the conditions of single ranks, over everything else", Keys::kRank,
                object("", "overlay of one rank",
