@@ -117,7 +117,7 @@ class Rank {
       : config(std::move(config_in)),
         fd_(memfd_create("events", MFD_CLOEXEC)),
         recorder(writer_),
-        memory(config.limits.device_memory_bytes, recorder),
+        memory(config.limits.device_memory_bytes, recorder, device_named(config.device)),
         workspace(memory, recorder, lanes),
         collectives(std::move(collectives_in)),
         compiler({{}, jit::Backend::kHost}),

@@ -6,20 +6,16 @@
 
 namespace warmgate::engine {
 
-namespace {
-// Addresses look like a device's and are 512-byte aligned; 0 stays invalid.
-constexpr std::uint64_t kFirstAddress = 0x7000'0000'0000;
-}  // namespace
-
 std::string_view to_string(Lifetime lifetime) {
   return lifetime == Lifetime::kPersistent ? "persistent" : "transient";
 }
 
-DeviceMemory::DeviceMemory(std::int64_t total_bytes, Recorder& recorder)
-    : total_(total_bytes), recorder_(recorder), next_address_(kFirstAddress) {
+DeviceMemory::DeviceMemory(std::int64_t total_bytes, Recorder& recorder, const Device& device)
+    : total_(total_bytes), recorder_(recorder) {
   if (total_bytes <= 0) {
     throw std::invalid_argument("device memory of " + std::to_string(total_bytes) + " bytes");
   }
+  backing_ = device.make_backing(total_bytes);
 }
 
 DeviceMemory::Site DeviceMemory::site(std::string_view pool, std::string_view owner,
@@ -44,7 +40,7 @@ DeviceMemory::Site DeviceMemory::site(std::string_view pool, std::string_view ow
   return it->second;
 }
 
-DeviceMemory::Allocation DeviceMemory::alloc(Site site, std::int64_t bytes) {
+DeviceMemory::Allocation DeviceMemory::alloc(Site site, std::int64_t bytes, Fresh fresh) {
   SiteState& state = sites_.at(static_cast<std::size_t>(site));
   if (bytes < 0) {
     throw std::invalid_argument(state.owner + ": allocation of " + std::to_string(bytes) +
@@ -76,21 +72,25 @@ DeviceMemory::Allocation DeviceMemory::alloc(Site site, std::int64_t bytes) {
   } else if (state.count == 1) {
     tell_alloc(state, rounded, 1, false);
   }
-  const Allocation out{next_address_, rounded, site};
-  next_address_ += static_cast<std::uint64_t>(rounded);
-  return out;
+  return {persistent ? backing_->take(rounded, fresh) : backing_->push(rounded), rounded, site};
 }
 
 DeviceMemory::Allocation DeviceMemory::alloc(std::string_view pool, std::int64_t bytes,
-                                             std::string_view owner, Lifetime lifetime) {
-  return alloc(site(pool, owner, lifetime), bytes);
+                                             std::string_view owner, Lifetime lifetime,
+                                             Fresh fresh) {
+  return alloc(site(pool, owner, lifetime), bytes, fresh);
 }
 
 void DeviceMemory::free(const Allocation& allocation) {
   if (!allocation.held()) return;
   follow_phase();
   SiteState& state = sites_.at(static_cast<std::size_t>(allocation.site));
-  release(allocation.site, allocation.bytes);
+  release(state, allocation.bytes);
+  if (state.lifetime == Lifetime::kPersistent) {
+    backing_->give_back(allocation.address, allocation.bytes);
+  } else {
+    backing_->pop(allocation.address, allocation.bytes);
+  }
   // Transient memory comes and goes by definition; only a lasting one that goes is news.
   if (state.lifetime == Lifetime::kPersistent && !state.freed_said) {
     state.freed_said = true;
@@ -101,8 +101,18 @@ void DeviceMemory::free(const Allocation& allocation) {
   }
 }
 
-void DeviceMemory::release(Site site, std::int64_t rounded_bytes) {
-  SiteState& state = sites_.at(static_cast<std::size_t>(site));
+void DeviceMemory::leave(const Scope& scope, Site site, std::int64_t rounded_bytes) {
+  check_innermost(scope);
+  --depth_;
+  release(sites_.at(static_cast<std::size_t>(site)), rounded_bytes);
+  backing_->pop_to(scope.mark);
+}
+
+void DeviceMemory::not_innermost() {
+  throw std::logic_error("transient memory: a scope inside this one is still open");
+}
+
+void DeviceMemory::release(SiteState& state, std::int64_t rounded_bytes) {
   if (rounded_bytes > state.live) {
     throw std::logic_error(state.owner + ": freed twice: " + std::to_string(rounded_bytes) +
                            " bytes given back, " + std::to_string(state.live) + " held");
@@ -114,11 +124,10 @@ void DeviceMemory::release(Site site, std::int64_t rounded_bytes) {
 
 void DeviceMemory::give_back_all() {
   std::vector<std::int64_t> bytes(pools_.size());
-  for (std::size_t i = 0; i < sites_.size(); ++i) {
-    const SiteState& state = sites_[i];
+  for (SiteState& state : sites_) {
     if (state.lifetime != Lifetime::kPersistent) continue;
     bytes[state.pool_index] += state.live;
-    release(static_cast<Site>(i), state.live);
+    release(state, state.live);
   }
   for (std::size_t i = 0; i < pools_.size(); ++i) {
     if (bytes[i] == 0) continue;

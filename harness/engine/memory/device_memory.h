@@ -1,16 +1,19 @@
 // The memory of one device: a total, allocations rounded to 512 bytes, no fragmentation, live and
 // peak bytes per pool and phase. Every allocation and release is told to the recorder, folded.
+// What lies behind the addresses is the device's affair (ops/device.h); the sums are the same.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "harness/engine/ops/device.h"
 #include "harness/engine/recorder.h"
 
 namespace warmgate::engine {
@@ -36,23 +39,41 @@ class DeviceMemory {
   /// One place that allocates; made once, so that the hot path does no look-up.
   using Site = std::int32_t;
   struct Allocation {
-    std::uint64_t address = 0;  // never reused, so a stale view can be told from a fresh one
+    std::uint64_t address = 0;  // of lasting memory: never reused
     std::int64_t bytes = 0;     // rounded
     Site site = -1;
     bool held() const { return site >= 0; }
   };
 
-  DeviceMemory(std::int64_t total_bytes, Recorder& recorder);
+  /// A stretch of work whose transient memory goes as one; the last one in is the first one out.
+  struct Scope {
+    std::uint64_t mark = 0;
+    int depth = 0;
+  };
+
+  /// Throws std::invalid_argument for a total below 1, std::runtime_error where the device has no
+  /// addresses for it.
+  DeviceMemory(std::int64_t total_bytes, Recorder& recorder,
+               const Device& device = accounting_device());
 
   Site site(std::string_view pool, std::string_view owner, Lifetime lifetime);
   /// Throws OutOfMemory naming owner, needed and free bytes. `bytes` 0 takes nothing.
-  Allocation alloc(Site site, std::int64_t bytes);
+  /// Transient memory is always poisoned; lasting memory as `fresh` says.
+  Allocation alloc(Site site, std::int64_t bytes, Fresh fresh = Fresh::kPoison);
   Allocation alloc(std::string_view pool, std::int64_t bytes, std::string_view owner,
-                   Lifetime lifetime);
+                   Lifetime lifetime, Fresh fresh = Fresh::kPoison);
   /// Throws std::logic_error if more is given back than its pool holds.
   void free(const Allocation& allocation);
-  /// Gives back `rounded_bytes` that several allocations of one site hold together.
-  void release(Site site, std::int64_t rounded_bytes);
+
+  Scope enter() { return {backing_->mark(), ++depth_}; }
+  /// Throws std::logic_error if `scope` is not the innermost: memory taken in it now would go with
+  /// the scope inside.
+  void check_innermost(const Scope& scope) const {
+    if (scope.depth != depth_) not_innermost();
+  }
+  /// Gives back `rounded_bytes` that allocations of `site` took since enter(). Throws
+  /// std::logic_error if the scope is not the innermost.
+  void leave(const Scope& scope, Site site, std::int64_t rounded_bytes);
   /// The engine ends: what is held for its lifetime goes all at once, a `free` event a pool.
   void give_back_all();
 
@@ -87,6 +108,8 @@ class DeviceMemory {
     std::string name;
     PoolUse use;
   };
+  void release(SiteState& state, std::int64_t rounded_bytes);
+  [[noreturn]] static void not_innermost();
   void follow_phase() {
     if (recorder_.phase() != phase_) begin_phase();
   }
@@ -96,7 +119,8 @@ class DeviceMemory {
   std::int64_t total_;
   Recorder& recorder_;
   std::string phase_;
-  std::uint64_t next_address_;
+  std::unique_ptr<Backing> backing_;
+  int depth_ = 0;  // scopes that are open
   std::int64_t persistent_ = 0, transient_ = 0, peak_ = 0, transient_peak_ = 0;
   std::vector<Pool> pools_;
   std::deque<SiteState> sites_;

@@ -23,7 +23,7 @@ KvCache::KvCache(DeviceMemory& memory, const Dims& dims, const std::vector<Cache
       bound_(modules.size()),
       tables_(groups_, plan.num_blocks, dims.max_seqs, dims.max_model_len) {
   const Allocation slab = memory_.alloc("kv_cache", plan.num_blocks * plan.block_stride,
-                                        "kv_cache.slab", Lifetime::kPersistent);
+                                        "kv_cache.slab", Lifetime::kPersistent, Fresh::kZero);
   held_.push_back(slab);
   host_slots_.resize(groups_.size());
   for (std::size_t g = 0; g < groups_.size(); ++g) {
