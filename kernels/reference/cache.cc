@@ -71,6 +71,23 @@ Vector decode_ds_mla(const DsMlaRow& row) {
   return out;
 }
 
+Vector expected_ds_mla(View exact, const DsMlaRow& stored) {
+  want(exact, kHeadDim);
+  const double slack = kSlack * largest(exact);
+  Vector out;
+  for (std::size_t block = 0; block < 7; ++block) {
+    const Vector codes = e4m3_values(Bytes(stored.data).subspan(64 * block, 64));
+    const int exponent = number(stored.scale[block]) - 127;
+    const Vector values =
+        expected_e4m3(exact.subspan(64 * block, 64), codes, exponent, kFloor, slack, true);
+    out.insert(out.end(), values.begin(), values.end());
+  }
+  const Vector rope =
+      expected_bf16(exact.subspan(448), bf16_values(Bytes(stored.data).subspan(448)), slack);
+  out.insert(out.end(), rope.begin(), rope.end());
+  return out;
+}
+
 DsMlaRow ds_mla_row(Bytes page, std::int64_t rows, std::int64_t row) {
   return row_of<DsMlaRow>(page, rows, row);
 }
@@ -81,7 +98,7 @@ Vector decode_ds_mla_row(Bytes page, std::int64_t rows, std::int64_t row) {
 
 IndexerRow encode_indexer(View key) {
   want(key, 128);
-  const Quantised q = quantise_e4m3(key, kFloor);
+  const Quantised q = quantise_e4m3(bf16(key), kFloor);
   IndexerRow out;
   for (std::size_t i = 0; i < 128; ++i) out.data[i] = std::byte{q.codes[i]};
   out.scale = std::bit_cast<std::array<std::byte, 4>>(static_cast<float>(q.scale()));
@@ -95,6 +112,13 @@ Vector decode_indexer(const IndexerRow& row) {
   return out;
 }
 
+Vector expected_indexer(View exact, const IndexerRow& stored) {
+  want(exact, 128);
+  const int exponent = std::ilogb(fp32_values(stored.scale).front());
+  return expected_e4m3(exact, e4m3_values(stored.data), exponent, kFloor, kSlack * largest(exact),
+                       true);
+}
+
 IndexerRow indexer_row(Bytes page, std::int64_t rows, std::int64_t row) {
   return row_of<IndexerRow>(page, rows, row);
 }
@@ -105,9 +129,10 @@ Vector decode_indexer_row(Bytes page, std::int64_t rows, std::int64_t row) {
 
 IndexerRowFp4 encode_indexer_fp4(View key) {
   want(key, 128);
+  const Vector rounded = bf16(key);
   IndexerRowFp4 out;
   for (std::size_t run = 0; run < 4; ++run) {
-    const Quantised q = quantise_e2m1(key.subspan(32 * run, 32));
+    const Quantised q = quantise_e2m1(View(rounded).subspan(32 * run, 32));
     for (std::size_t i = 0; i < 32; i += 2) {
       out.data[16 * run + i / 2] = static_cast<std::byte>(q.codes[i] + 16 * q.codes[i + 1]);
     }
@@ -122,6 +147,23 @@ Vector decode_indexer_fp4(const IndexerRowFp4& row) {
     const int pair = number(row.data[i / 2]);
     const auto nibble = static_cast<std::uint8_t>(i % 2 == 0 ? pair % 16 : pair / 16);
     out.push_back(e2m1_value(nibble) * ue8m0_value(number(row.scale[i / 32])));
+  }
+  return out;
+}
+
+Vector expected_indexer_fp4(View exact, const IndexerRowFp4& stored) {
+  want(exact, 128);
+  Vector out;
+  for (std::size_t run = 0; run < 4; ++run) {
+    Vector codes;
+    for (std::size_t i = 0; i < 32; ++i) {
+      const int pair = number(stored.data[16 * run + i / 2]);
+      codes.push_back(e2m1_value(static_cast<std::uint8_t>(i % 2 == 0 ? pair % 16 : pair / 16)));
+    }
+    const Vector values =
+        expected_e2m1(exact.subspan(32 * run, 32), codes, number(stored.scale[run]) - 127,
+                      kSlack * largest(exact), true);
+    out.insert(out.end(), values.begin(), values.end());
   }
   return out;
 }

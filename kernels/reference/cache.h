@@ -22,6 +22,10 @@ struct DsMlaRow {
 DsMlaRow encode_ds_mla(View row);
 /// 512 values as attention reads them: e4m3 * 2^(byte-127) rounded to bf16 (always exact).
 Vector decode_ds_mla(const DsMlaRow& row);
+/// What a right row of these 512 exact values reads as: decode_ds_mla(encode_ds_mla(exact)), except
+/// that where a value lies within kSlack (of the largest) of a rounding edge, the stored side
+/// counts.
+Vector expected_ds_mla(View exact, const DsMlaRow& stored);
 /// The stored bytes of one row of a page that holds `rows` rows.
 DsMlaRow ds_mla_row(Bytes page, std::int64_t rows, std::int64_t row);
 Vector decode_ds_mla_row(Bytes page, std::int64_t rows, std::int64_t row);
@@ -31,8 +35,11 @@ struct IndexerRow {
   std::array<std::byte, 128> data;
   std::array<std::byte, 4> scale;
 };
+/// Both indexer encodings round to bf16 first, as the compressor's fused store does.
 IndexerRow encode_indexer(View key);
 Vector decode_indexer(const IndexerRow& row);
+/// As expected_ds_mla; the channels are rounded to bf16 first.
+Vector expected_indexer(View exact, const IndexerRow& stored);
 IndexerRow indexer_row(Bytes page, std::int64_t rows, std::int64_t row);
 Vector decode_indexer_row(Bytes page, std::int64_t rows, std::int64_t row);
 
@@ -43,6 +50,7 @@ struct IndexerRowFp4 {
 };
 IndexerRowFp4 encode_indexer_fp4(View key);
 Vector decode_indexer_fp4(const IndexerRowFp4& row);
+Vector expected_indexer_fp4(View exact, const IndexerRowFp4& stored);
 IndexerRowFp4 indexer_row_fp4(Bytes page, std::int64_t rows, std::int64_t row);
 
 /// A layer's pages: block b starts at b * block_stride of `memory` (the layer's first byte in block

@@ -25,4 +25,25 @@ Quantised quantise_e2m1(View x);
 /// Cuts x into runs of `run` values, quantises each, and returns what the codes stand for.
 Vector through_e4m3(View x, std::int64_t run, double floor);
 
+/// How far an fp32 computation may be from the exact one, relative to the largest value of the row.
+inline constexpr double kSlack = 1.0 / (1 << 18);
+
+/// A computed value that lies within `slack` of a rounding edge may fall on either side of it, and
+/// the step of e4m3 is large. This is what a right quantisation of `exact` would read as, choosing
+/// at such edges (of values, and of the scale) the side that was `stored`: equal to stored *
+/// 2^exponent wherever that is right. slack is absolute. bf16_first: exact is rounded to bf16
+/// before.
+Vector expected_e4m3(View exact, View stored_unscaled, int stored_exponent, double floor,
+                     double slack, bool bf16_first);
+
+/// The same for MXFP4: one run of 32.
+Vector expected_e2m1(View exact, View stored_unscaled, int stored_exponent, double slack,
+                     bool bf16_first);
+
+/// The same for plain bf16 values.
+Vector expected_bf16(View exact, View stored, double slack);
+
+/// max |x|
+double largest(View x);
+
 }  // namespace warmgate::reference
