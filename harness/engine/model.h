@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct BatchRequest {
   std::int64_t request = 0;   // row of the block tables, 0..max_num_seqs-1
   std::int64_t computed = 0;  // tokens whose KV is already stored (prefix length)
   std::int64_t query = 0;     // tokens of this step; positions computed .. computed+query-1
+  /// [query] ids of these tokens; empty where nothing is executed or where contents do not matter
+  /// (then they count as 0). The caller keeps them until the step is done.
+  std::span<const std::int64_t> ids = {};
 };
 struct Batch {
   std::vector<BatchRequest> requests;
@@ -69,8 +73,14 @@ class EngineModel {
 
   /// One forward step with metadata: target layers; draft layers too if `with_draft`.
   void step(const Batch& batch, bool with_draft);
-  /// Sampled id of a request at a position: a seeded hash (contents are synthetic on meta).
+  /// Id of a prompt's token: a hash of (seed, request, position). Where nothing is executed, that
+  /// of a sampled token too.
   std::int64_t sample(std::int64_t request, std::int64_t position) const;
+  /// Ops run and leave contents behind: ids are sampled from logits.
+  bool executes() const;
+  /// Of the last step, one a request of its batch: the id of the largest logit behind the request's
+  /// last token, ties to the lower id. Empty where nothing is executed.
+  std::span<const std::int64_t> sampled() const;
 
   /// Query length up to which the attention counts a request as decode: 1, 1+N (mtp), 1+2N
   /// (dspark).
