@@ -44,8 +44,8 @@ struct Argmax {
 };
 void argmax(const Argmax& p);
 
-/// sum[i] += term[i] and friends for the all-reduce: fp32 sums of bf16 terms, ranks in order.
-/// out[i] = bf16(terms[0][i] + terms[1][i] + …).
-void sum_bf16(std::int64_t elements, std::int64_t terms, const Bf16* const* term, Bf16* out);
+/// out[i] = bf16(terms[0][i] + terms[1][i] + …), fp32 sums in ascending order: what an all-reduce
+/// of bf16 tensors over `count` ranks gives on every rank. out may be one of the terms.
+void sum_bf16(std::int64_t elements, std::int64_t count, const Bf16* const* terms, Bf16* out);
 
 }  // namespace warmgate::kernels::cpu

@@ -6,6 +6,9 @@
 #include <bit>
 #include <cstdint>
 
+// Into every loop, so that each variant of a kernel gets its own vector code (variant.h).
+#define WG_CPU_INLINE [[gnu::always_inline]] inline
+
 namespace warmgate::kernels::cpu {
 
 using Bf16 = std::uint16_t;    // the upper half of an fp32
@@ -16,20 +19,20 @@ using Nibbles = std::uint8_t;  // two e2m1 values, the even element in the low n
 constexpr float kE4m3Max = 448.0F;
 constexpr float kE2m1Max = 6.0F;
 
-constexpr float to_float(Bf16 value) {
+WG_CPU_INLINE constexpr float to_float(Bf16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
 }
 /// NaN stays NaN (quiet, sign kept); what exceeds the range becomes infinity.
-constexpr Bf16 to_bf16(float value) {
+WG_CPU_INLINE constexpr Bf16 to_bf16(float value) {
   const std::uint32_t u = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (u + 0x7FFFU + ((u >> 16) & 1U)) >> 16;
   const bool nan = (u & 0x7FFFFFFFU) > 0x7F800000U;
   return static_cast<Bf16>(nan ? (u >> 16) | 0x40U : rounded);
 }
-constexpr float round_to_bf16(float value) { return to_float(to_bf16(value)); }
+WG_CPU_INLINE constexpr float round_to_bf16(float value) { return to_float(to_bf16(value)); }
 
 /// 0x7F and 0xFF are NaN.
-constexpr float e4m3_to_float(E4m3 value) {
+WG_CPU_INLINE constexpr float e4m3_to_float(E4m3 value) {
   const std::uint32_t magnitude = value & 0x7FU;
   const float normal = std::bit_cast<float>((magnitude << 20) + (120U << 23));
   // Exponent 0: put the three bits behind an implicit one and take the one away again.
@@ -40,7 +43,7 @@ constexpr float e4m3_to_float(E4m3 value) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(positive) | sign);
 }
 /// Saturates: what exceeds 448, infinity too, becomes ±448. NaN becomes NaN.
-constexpr E4m3 to_e4m3(float value) {
+WG_CPU_INLINE constexpr E4m3 to_e4m3(float value) {
   const std::uint32_t u = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t a = u & 0x7FFFFFFFU;
   const std::uint32_t sign = (u >> 24) & 0x80U;
@@ -54,7 +57,7 @@ constexpr E4m3 to_e4m3(float value) {
 }
 
 /// Of the low four bits: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives.
-constexpr float e2m1_to_float(std::uint8_t nibble) {
+WG_CPU_INLINE constexpr float e2m1_to_float(std::uint8_t nibble) {
   const std::uint32_t exponent = (nibble >> 1) & 3U, mantissa = nibble & 1U;
   const float positive = exponent == 0
                              ? 0.5F * static_cast<float>(mantissa)
@@ -62,7 +65,7 @@ constexpr float e2m1_to_float(std::uint8_t nibble) {
   return (nibble & 8U) != 0 ? -positive : positive;
 }
 /// Saturates at ±6; NaN becomes 6, as e2m1 has none (what NVIDIA's satfinite conversion gives).
-constexpr std::uint8_t to_e2m1(float value) {
+WG_CPU_INLINE constexpr std::uint8_t to_e2m1(float value) {
   const float a = value < 0 ? -value : value;
   std::uint32_t code = 7;  // the thresholds lie midway; ties go to the even code
   if (a <= 0.25F) {
@@ -84,7 +87,7 @@ constexpr std::uint8_t to_e2m1(float value) {
   return static_cast<std::uint8_t>(code | (negative ? 8U : 0U));
 }
 
-constexpr float ue8m0_to_float(Ue8m0 value) {
+WG_CPU_INLINE constexpr float ue8m0_to_float(Ue8m0 value) {
   if (value == 0) return 0x1p-127F;
   if (value == 255) return std::bit_cast<float>(0x7FC00000U);
   return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 23);
@@ -93,13 +96,13 @@ constexpr float ue8m0_to_float(Ue8m0 value) {
 /// ceil(log2(max(amax, floor) / largest)) + 127: the ue8m0 byte of the smallest power of two s with
 /// amax / s <= largest. `floor` / `largest` >= 2^-126. An infinite amax gives 255.
 /// Origin: vLLM at d40c3e3c00, models/deepseek_v4/common/ops/cache_utils.py and fused_indexer_q.py.
-constexpr Ue8m0 scale_byte(float amax, float floor, float largest) {
+WG_CPU_INLINE constexpr Ue8m0 scale_byte(float amax, float floor, float largest) {
   const float ratio = (amax > floor ? amax : floor) / largest;
   const std::uint32_t u = std::bit_cast<std::uint32_t>(ratio);
   return static_cast<Ue8m0>((u >> 23) + ((u & 0x7FFFFFU) != 0 ? 1U : 0U));
 }
 /// 1 / 2^(byte-127) for bytes 1..253, so that scaling stays exact.
-constexpr float inverse_scale(Ue8m0 byte) {
+WG_CPU_INLINE constexpr float inverse_scale(Ue8m0 byte) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(254U - byte) << 23);
 }
 
