@@ -19,8 +19,8 @@ double value_of(unsigned code, int exponent_bits, int fraction_bits, int bias) {
   const bool negative = code / fractions / exponents % 2 == 1;
   const double digits = static_cast<double>(fraction) / fractions;
   const double magnitude = exponent == 0
-                               ? digits * std::pow(2.0, 1 - bias)
-                               : (1 + digits) * std::pow(2.0, static_cast<int>(exponent) - bias);
+                               ? std::ldexp(digits, 1 - bias)
+                               : std::ldexp(1 + digits, static_cast<int>(exponent) - bias);
   return negative ? -magnitude : magnitude;
 }
 
