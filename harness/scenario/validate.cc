@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "harness/scenario/bounds.h"
+
 namespace warmgate::scenario {
 namespace {
 
@@ -15,7 +17,12 @@ class Rules {
   void all() {
     if (clean({"model"})) model();
     if (clean({"model", "parallel"})) sharding();
+    const WrongAt at_value = [this](const auto& keys, const auto& what) { wrong(keys, what); };
+    if (clean({"model"})) check_rope_rows(r_.model, at_value);
+    if (clean({"workload"})) check_requests(r_.workload, at_value);
     if (clean({"limits"})) memory();
+    if (clean({"model", "drafter", "limits"}) && r_.limits.device_memory_bytes > 0)
+      check_blocks(r_, at_value);
     if (clean({"model", "limits"})) lengths();
     if (clean({"workload"})) short_workload();
     if (clean({"workload", "limits"})) workload();
