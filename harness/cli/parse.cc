@@ -26,10 +26,16 @@ constexpr const char* kFooter =
 
 const std::string kDate = "YYYY-MM-DD";
 
+// Whole numbers from least to most, decimal: CLI11 itself also takes 0x10 and 010.
+CLI::Validator whole(long least, long most) {
+  return CLI::Validator(
+      [=](const std::string& text) { return whole_number_error(text, least, most); }, "");
+}
+
 // What CLI11 fills; turned into a CommandLine afterwards.
 struct Raw {
   std::string scenario;
-  std::vector<std::string> soft;
+  std::vector<std::string> soft, variants, tags;
   std::string timeout, jit = "auto", colour = "auto";
   bool no_expect = false, quiet = false, verbose = false;
 };
@@ -56,10 +62,9 @@ void add_scenario_choices(CLI::App* sub, CommandLine& line) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void add_variants(CLI::App* sub, CommandLine& line) {
-  sub->add_option("--variant", line.run.variants, "only this variant; repeatable, or A,B")
+void add_variants(CLI::App* sub, Raw& raw) {
+  sub->add_option("--variant", raw.variants, "only this variant; repeatable, or A,B")
       ->type_name("NAME")
-      ->delimiter(',')
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
@@ -82,7 +87,7 @@ void add_running(CLI::App* sub, CommandLine& line, Raw& raw) {
   add_scenario_choices(sub, line);
   add_kernels(sub, line, raw);
   sub->add_option("-j,--jobs", line.run.jobs, "runs at a time; 0 = one a core")
-      ->check(CLI::Range(0, 4096))
+      ->check(whole(0, 4096))
       ->type_name("N");
   sub->add_option("--timeout", raw.timeout, "longest time of one run, e.g. 90 or 5min")
       ->type_name("TIME");
@@ -105,15 +110,13 @@ void add_running(CLI::App* sub, CommandLine& line, Raw& raw) {
 
 void add_judging(CLI::App* sub, CommandLine& line, Raw& raw) {
   sub->add_option("--repeat", line.run.repeat, "run each variant this often")
-      ->check(CLI::Range(1, 100000))
+      ->check(whole(1, 100000))
       ->type_name("N");
   sub->add_flag("--no-expect", raw.no_expect,
                 "judge as if the scenario expected a start that passes; gate and allow stay");
   sub->add_option("--soft", raw.soft, "verdicts that shall not fail the caller, e.g. inconclusive")
       ->type_name("NAMES")
-      ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember({"fail", "inconclusive", "infra", "skip"}, CLI::ignore_case))
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sub->add_flag("--allow-skip", line.allow_skip, "exit 0 where everything was skipped");
   sub->add_option("--junit", line.junit, "write JUnit XML")->type_name("FILE");
@@ -138,7 +141,7 @@ constexpr const char* kJsonResult = "write the result as JSON; - = stdout";
 void build(CLI::App& app, CommandLine& line, Raw& raw) {
   auto* run = app.add_subcommand("run", "run one scenario and judge it");
   add_one_scenario(run, raw)->required();
-  add_variants(run, line);
+  add_variants(run, raw);
   add_running(run, line, raw);
   add_judging(run, line, raw);
   add_json(run, line, kJsonReport);
@@ -169,9 +172,8 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
   gate->add_option("paths", line.paths, "scenario files, folders, globs")
       ->required()
       ->type_name("PATHS");
-  gate->add_option("--tags", line.tags, "only scenarios with one of these tags")
+  gate->add_option("--tags", raw.tags, "only scenarios with one of these tags")
       ->type_name("NAMES")
-      ->delimiter(',')
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   gate->add_option("--changed", line.changed,
@@ -182,7 +184,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   gate->add_flag("--keep-going", line.keep_going,
                  "run the scenarios that are right even if others are not; the exit code stays 2");
-  add_variants(gate, line);
+  add_variants(gate, raw);
   add_running(gate, line, raw);
   add_judging(gate, line, raw);
   add_json(gate, line, kJsonReport);
@@ -196,7 +198,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
 
   auto* step = app.add_subcommand("step", "judge the tree at hand, in the words of git bisect run");
   add_one_scenario(step, raw)->required();
-  add_variants(step, line);
+  add_variants(step, raw);
   auto* id = step->add_option("--fingerprint", line.fingerprint,
                               "the failure that is looked for; another one is 125, not bad");
   id->type_name("ID");
@@ -207,7 +209,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       ->type_name("COMMAND");
   add_running(step, line, raw);
   step->add_option("--repeat", line.run.repeat, "run this often; one failure makes it bad")
-      ->check(CLI::Range(1, 100000))
+      ->check(whole(1, 100000))
       ->type_name("N");
   add_json(step, line, kJsonReport);
   add_detail(step, raw);
@@ -220,7 +222,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
 
   auto* resolve = app.add_subcommand("resolve", "print every value of a scenario and its origin");
   add_one_scenario(resolve, raw)->required();
-  add_variants(resolve, line);
+  add_variants(resolve, raw);
   add_scenario_choices(resolve, line);
   add_json(resolve, line, kJsonResult);
   resolve->footer(
@@ -230,7 +232,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
 
   auto* plan = app.add_subcommand("plan", "memory a phase, cache groups, capacity, workspace");
   add_one_scenario(plan, raw)->required();
-  add_variants(plan, line);
+  add_variants(plan, raw);
   add_scenario_choices(plan, line);
   add_kernels(plan, line, raw);
   add_json(plan, line, kJsonResult);
@@ -241,7 +243,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
 
   auto* keys = app.add_subcommand("keys", "compile keys: warmed, reachable, launched, invalid");
   add_one_scenario(keys, raw)->required();
-  add_variants(keys, line);
+  add_variants(keys, raw);
   add_scenario_choices(keys, line);
   add_kernels(keys, line, raw);
   add_json(keys, line, kJsonResult);
@@ -255,7 +257,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
   add_one_scenario(accept, raw);
   accept->add_option("--report", line.report, "take a run's or gate's JSON report instead")
       ->type_name("FILE");
-  add_variants(accept, line);
+  add_variants(accept, raw);
   add_running(accept, line, raw);
   accept->add_option("-o,--output", line.output, "default: SCENARIO.accepted.json beside the file")
       ->type_name("FILE");
@@ -272,7 +274,14 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
   add_json(doctor, line, kJsonResult);
   doctor->footer("Example:\n  warmgate doctor --json -");
 
-  for (CLI::App* sub : app.get_subcommands({})) add_colour(sub, raw);
+  const CLI::Validator not_empty(
+      [](const std::string& text) { return text.empty() ? "an empty word" : ""; }, "");
+  for (CLI::App* sub : app.get_subcommands({})) {
+    add_colour(sub, raw);
+    for (CLI::Option* option : sub->get_options()) {
+      if (option->get_items_expected_max() > 0) option->check(not_empty);
+    }
+  }
 }
 
 std::string suggestion(const CLI::App& app, const CommandLine& line) {
@@ -338,13 +347,25 @@ Parsed parse(int argc, const char* const* argv) {
   if (!raw.timeout.empty()) {
     line.run.timeout_s = parse_seconds(raw.timeout);
     if (!line.run.timeout_s)
-      return wrong("--timeout: '" + raw.timeout + "' is not a time; write 90, 90s, 5min or 2h");
+      return wrong("--timeout: '" + raw.timeout +
+                   "' is not a time from 1ms to 2777h; write 90, 90s, 5min or 2h");
   }
   if (!line.sides.empty() && line.sides.size() != 2)
     return wrong("ab takes two variants, or none for the first two");
   if (line.command == "accept" && line.paths.empty() == line.report.empty())
     return wrong("accept takes a scenario to run, or --report with a report of an earlier run");
-  for (const std::string& name : raw.soft) line.soft.insert(verdict_of(name));
+  std::vector<std::string> soft;
+  if (!take_names(raw.soft, soft) || !take_names(raw.variants, line.run.variants) ||
+      !take_names(raw.tags, line.tags))
+    return wrong("an empty name in a list; write A,B");
+  for (const std::string& name : soft) {
+    const std::optional<verdict::Verdict> verdict = verdict_of(name);
+    if (!verdict) return wrong("--soft: '" + name + "' is none of fail, inconclusive, infra, skip");
+    line.soft.insert(*verdict);
+  }
+  const std::string twice =
+      first_twice({line.json, line.junit, line.markdown, line.run.rows.string()});
+  if (!twice.empty()) return wrong("two reports cannot both be written to " + twice);
   line.run.expect = !raw.no_expect;
   line.run.jit = raw.jit == "nvrtc"  ? jit::Backend::kNvrtc
                  : raw.jit == "host" ? jit::Backend::kHost

@@ -141,8 +141,89 @@ TEST(Parse, Seconds) {
   EXPECT_DOUBLE_EQ(parse_seconds("1.5min").value(), 90);
   EXPECT_DOUBLE_EQ(parse_seconds("2h").value(), 7200);
   EXPECT_DOUBLE_EQ(parse_seconds("500ms").value(), 0.5);
-  for (const char* bad : {"", "s", "0", "-1", "inf", "nan", "1e3", "0x10", "5 days", "1 2"})
+  for (const char* bad :
+       {"",       "s",      "0",    "-1",   "inf",   "nan", "1e3",   "0x10",
+        "5 days", "1 2",    "+5",   " 5",   "5.5.5", ".",   "1e300", "99999999999999999999h",
+        "2778h",  "0.0001", "5\ts", "5 s s"})
     EXPECT_FALSE(parse_seconds(bad).has_value()) << bad;
+}
+
+// Every option that takes a value, with the words that scripts and slips put there.
+TEST(Parse, AnEmptyWordIsNoValueOfAnyOption) {
+  const std::vector<std::pair<const char*, std::vector<const char*>>> options = {
+      {"run",
+       {"--timeout", "--jobs", "-j", "--repeat", "--device", "--set", "--variant", "--cache-dir",
+        "--jit", "--engine", "--today", "--rows", "--metrics", "--contracts", "--soft", "--json",
+        "--junit", "--color"}},
+      {"gate", {"--tags", "--variant", "--json"}},
+      {"step", {"--fingerprint", "--like", "--build"}},
+      {"plan", {"--json", "--set", "--device"}},
+      {"accept", {"-o"}}};
+  for (const auto& [command, names] : options) {
+    for (const char* name : names) {
+      const Parsed p = parsed({command, "a.yaml", name, ""});
+      EXPECT_FALSE(p.line.has_value()) << command << " " << name << " ''";
+      EXPECT_EQ(p.exit_code, std::string(command) == "step" ? 128 : 2);
+      EXPECT_FALSE(p.err.empty());
+    }
+  }
+  EXPECT_THAT(parsed({"run", "a.yaml", "--timeout", ""}).err,
+              HasSubstr("--timeout: an empty word"));
+  EXPECT_FALSE(parsed({"accept", "--report", ""}).line.has_value());
+  EXPECT_FALSE(parsed({"gate", ""}).line.has_value());
+  EXPECT_FALSE(parsed({"ab", "a.yaml", "A", ""}).line.has_value());
+}
+
+TEST(Parse, NumbersAreDecimalWholeAndInRange) {
+  for (const char* option : {"--jobs", "--repeat"}) {
+    for (const char* bad :
+         {"", " ", "-1", "+1", "1.0", "1e3", "0x10", "010", "00", "-0", "nan", "inf", "3x", "3 ",
+          " 3", "1,2", "100001", "2147483648", "99999999999999999999999"}) {
+      const Parsed p = parsed({"run", "a.yaml", option, bad});
+      EXPECT_FALSE(p.line.has_value()) << option << " '" << bad << "'";
+      EXPECT_THAT(p.err, HasSubstr(option));
+    }
+    EXPECT_FALSE(parsed({"run", "a.yaml", option, "1", option, "2"}).line.has_value()) << option;
+  }
+  EXPECT_EQ(parsed({"run", "a.yaml", "--jobs", "0"}).line.value().run.jobs, 0);
+  EXPECT_EQ(parsed({"run", "a.yaml", "--repeat", "100000"}).line.value().run.repeat, 100000);
+}
+
+TEST(Parse, TimesThatAreNone) {
+  for (const char* bad : {"", "0", "-5", "nan", "inf", "1e9", "5x", "5 5", "9999999h", "soon"}) {
+    const Parsed p = parsed({"run", "a.yaml", "--timeout", bad});
+    EXPECT_FALSE(p.line.has_value()) << bad;
+    EXPECT_THAT(p.err, HasSubstr("--timeout")) << bad;
+  }
+  EXPECT_FALSE(parsed({"run", "a.yaml", "--timeout", "5", "--timeout", "6"}).line.has_value());
+}
+
+TEST(Parse, DaysExist) {
+  for (const char* bad : {"2026-02-30", "2026-00-10", "2026-1-1", "20260101", "2026-01-01 "})
+    EXPECT_FALSE(parsed({"run", "a.yaml", "--today", bad}).line.has_value()) << bad;
+  EXPECT_TRUE(parsed({"run", "a.yaml", "--today", "2028-02-29"}).line.has_value());
+}
+
+TEST(Parse, ListsOfNames) {
+  for (const char* option : {"--variant", "--soft"}) {
+    for (const char* bad : {",", "skip,", ",skip", "skip,,fail"}) {
+      const Parsed p = parsed({"run", "a.yaml", option, bad});
+      EXPECT_FALSE(p.line.has_value()) << option << " " << bad;
+      EXPECT_THAT(p.err, HasSubstr("an empty name")) << bad;
+    }
+  }
+  EXPECT_THAT(parsed({"run", "a.yaml", "--soft", "skip,passed"}).err,
+              HasSubstr("'passed' is none"));
+  // A variant of a matrix with two dimensions has a comma in its name.
+  const Parsed p = parsed({"run", "a.yaml", "--variant", "A[x=1,y=2],B"});
+  ASSERT_TRUE(p.line.has_value()) << p.err;
+  EXPECT_THAT(p.line->run.variants, ElementsAre("A[x=1,y=2]", "B"));
+}
+
+TEST(Parse, TwoReportsAreTwoFiles) {
+  EXPECT_THAT(parsed({"run", "a.yaml", "--json", "out", "--junit", "out"}).err,
+              HasSubstr("two reports"));
+  EXPECT_TRUE(parsed({"run", "a.yaml", "--json", "-", "--junit", "out"}).line.has_value());
 }
 
 TEST(Nearest, FindsTyposAndNothingElse) {
