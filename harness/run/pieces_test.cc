@@ -175,6 +175,7 @@ TEST(Prepare, OneEngineARankWithItsConfigurationAndSharedMemory) {
     struct stat info {};
     ASSERT_EQ(::fstat(one.inherit_fds[0], &info), 0);
     EXPECT_EQ(info.st_size, collectives_bytes(2));
+    EXPECT_EQ(info.st_size, 1'060'864);  // the same figure is in the engine's test
     const auto config = scenario::resolved_from_json(nlohmann::json::parse(slurp(one.argv[2])));
     EXPECT_EQ(config.seed, 7);
     EXPECT_EQ(prepared.spec.deadlines.default_phase_s, 5);

@@ -74,10 +74,13 @@ fs::path find_engine(const fs::path& wish) {
   return {};
 }
 
-// One page for all ranks and one for each: harness/engine/parallel/shared_memory.h, which this
-// folder may not include. The engine refuses memory of another size, so a difference cannot go
-// unseen.
-std::int64_t collectives_bytes(int world) { return std::int64_t{4096} * (1 + world); }
+// One page for all ranks, one for each, and two pieces of payload for each:
+// harness/engine/parallel/shared_memory.h, which this folder may not include. The engine refuses
+// memory of another size, so a difference cannot go unseen.
+std::int64_t collectives_bytes(int world) {
+  constexpr std::int64_t kPage = 4096, kPiece = 256 << 10;
+  return kPage * (1 + world) + 2 * kPiece * world;
+}
 
 std::string_view to_string(jit::Backend backend) {
   switch (backend) {

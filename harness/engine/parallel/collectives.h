@@ -1,15 +1,20 @@
-// Collectives of one rank. On meta they exchange the calls, not the payload: every rank must enter
-// the same operation with the same size in the same order, within the deadline.
+// Collectives of one rank: every rank must enter the same operation with the same size in the same
+// order, within the deadline. Where tensors have no contents the call alone is exchanged.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
 namespace warmgate::engine {
+
+/// What the bytes of a sum are.
+enum class Element : std::uint8_t { kBf16, kFp32 };
 
 /// One operation as a rank entered it.
 struct CollectiveCall {
@@ -42,6 +47,15 @@ class Collectives {
   /// Enters one collective of `bytes` on `communicator`; returns its sequence number there.
   virtual std::int64_t all_reduce(std::string_view communicator, std::int64_t bytes) = 0;
   virtual std::int64_t all_gather(std::string_view communicator, std::int64_t bytes) = 0;
+  /// The same with contents. Sums are taken in fp32, rank 0 first, and rounded once (to nearest,
+  /// ties to even), so all ranks get the same bits; `data` is replaced by them. Its size is a
+  /// multiple of the element's.
+  virtual std::int64_t all_reduce(std::string_view communicator, std::span<std::byte> data,
+                                  Element element) = 0;
+  /// `all`: what each rank brought, rank 0 first; world times as large as `mine`, else
+  /// std::invalid_argument.
+  virtual std::int64_t all_gather(std::string_view communicator, std::span<const std::byte> mine,
+                                  std::span<std::byte> all) = 0;
   virtual std::int64_t barrier(std::string_view communicator) = 0;
   /// min over ranks of a host value (KV block counts).
   virtual std::int64_t all_min(std::string_view communicator, std::int64_t value) = 0;
@@ -67,9 +81,10 @@ std::unique_ptr<Collectives> make_local_collectives();
 /// The thread that made the object must outlive its use: it holds the mutex that says "alive".
 std::unique_ptr<Collectives> make_shared_collectives(int fd, int rank, int world,
                                                      std::int64_t deadline_ms);
-/// Size of the memfd for a world: a page for all and one a rank, 4096 * (1 + world). The harness
-/// calls ftruncate with it (it does not link this file: the same constant is in
-/// harness/run/native.cc, and a test holds them equal).
+/// Size of the memfd for a world: a page for all, one a rank, and two pieces of payload a rank, of
+/// which only those pages exist that contents went through. The harness calls ftruncate with it (it
+/// does not link this file: the same figures are in harness/run/prepare.cc, and a test holds them
+/// equal).
 std::int64_t collectives_bytes(int world);
 
 }  // namespace warmgate::engine

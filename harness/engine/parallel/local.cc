@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "harness/engine/parallel/collectives.h"
 #include "harness/engine/parallel/sequence.h"
 
@@ -13,6 +15,15 @@ class LocalCollectives final : public Collectives {
     return numbers_.next(communicator);
   }
   std::int64_t all_gather(std::string_view communicator, std::int64_t) override {
+    return numbers_.next(communicator);
+  }
+  std::int64_t all_reduce(std::string_view communicator, std::span<std::byte>, Element) override {
+    return numbers_.next(communicator);
+  }
+  std::int64_t all_gather(std::string_view communicator, std::span<const std::byte> mine,
+                          std::span<std::byte> all) override {
+    if (all.size() != mine.size()) throw std::invalid_argument("all_gather: one rank, other sizes");
+    std::copy(mine.begin(), mine.end(), all.begin());
     return numbers_.next(communicator);
   }
   std::int64_t barrier(std::string_view communicator) override {

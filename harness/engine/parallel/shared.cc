@@ -1,47 +1,20 @@
-#include <errno.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/futex.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "harness/engine/parallel/collectives.h"
+#include "harness/engine/parallel/rank_sum.h"
 #include "harness/engine/parallel/sequence.h"
-#include "harness/engine/parallel/shared_memory.h"
+#include "harness/engine/parallel/shared_map.h"
 #include "harness/trace/wire.h"
 
 namespace warmgate::engine {
 
-namespace shared {
-
-const char* to_string(Kind kind) {
-  switch (kind) {
-    case Kind::kNone:
-      return "nothing";
-    case Kind::kAllReduce:
-      return "all_reduce";
-    case Kind::kAllGather:
-      return "all_gather";
-    case Kind::kBarrier:
-      return "barrier";
-    case Kind::kAllMin:
-      return "all_min";
-  }
-  return "garbage";
-}
-
-}  // namespace shared
-
 namespace {
 
 using shared::Call;
+using shared::copy_text;
 using shared::Header;
 using shared::Kind;
 using shared::Slot;
@@ -49,61 +22,10 @@ using shared::Slot;
 // How long a waiter sleeps before it looks whether the others still live.
 constexpr std::int64_t kSliceNs = 100'000'000;
 
-// Not FUTEX_PRIVATE: the word is shared between processes.
-void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t ns) {
-  const timespec timeout{static_cast<time_t>(ns / 1'000'000'000), ns % 1'000'000'000};
-  ::syscall(SYS_futex, &word, FUTEX_WAIT, seen, &timeout, nullptr, 0);
-}
-
-void wake_all(std::atomic<std::uint32_t>& word) {
-  word.fetch_add(1, std::memory_order_release);
-  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
-}
-
-template <std::size_t N>
-void copy_text(char (&to)[N], std::string_view text) {
-  const std::size_t n = std::min(text.size(), N - 1);
-  std::memcpy(to, text.data(), n);
-  to[n] = '\0';
-}
-
-std::uint64_t hash_of(std::string_view text) {
-  std::uint64_t h = 0xcbf29ce484222325u;  // FNV-1a: the same in every process
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return h;
-}
-
-std::string text_of(const Call& call) {
-  std::string text = to_string(call.kind);
-  if (call.kind != Kind::kBarrier) text += fmt::format(" of {} bytes", call.bytes);
-  return text + fmt::format(" on '{}' (sequence number {})", call.communicator, call.seq);
-}
-
-bool same_operation(const Call& a, const Call& b) {
-  return a.kind == b.kind && a.bytes == b.bytes && a.seq == b.seq &&
-         a.communicator_hash == b.communicator_hash;
-}
-
 class SharedCollectives final : public Collectives {
  public:
   SharedCollectives(int fd, int rank, int world, std::int64_t deadline_ms)
-      : rank_(rank), world_(world), deadline_ms_(deadline_ms) {
-    map(fd);
-    try {
-      take_slot();
-    } catch (...) {
-      ::munmap(base_, size());
-      throw;
-    }
-  }
-  ~SharedCollectives() override {
-    slot(rank_).state.store(Slot::kLeft, std::memory_order_release);
-    ::pthread_mutex_unlock(&slot(rank_).alive);
-    wake_all(header().wake);
-    ::munmap(base_, size());
-  }
-  SharedCollectives(const SharedCollectives&) = delete;
-  SharedCollectives& operator=(const SharedCollectives&) = delete;
+      : rank_(rank), world_(world), deadline_ms_(deadline_ms), memory_(fd, rank, world) {}
 
   int rank() const override { return rank_; }
   int world() const override { return world_; }
@@ -112,6 +34,36 @@ class SharedCollectives final : public Collectives {
   }
   std::int64_t all_gather(std::string_view communicator, std::int64_t bytes) override {
     return enter(communicator, Kind::kAllGather, bytes, 0).seq;
+  }
+  std::int64_t all_reduce(std::string_view communicator, std::span<std::byte> data,
+                          Element element) override {
+    return exchange(
+        communicator, Kind::kAllReduce, data.size(),
+        [&](std::size_t begin, std::size_t size, std::byte* to) {
+          std::memcpy(to, data.data() + begin, size);
+        },
+        [&](std::size_t begin, std::size_t size) {
+          sum_.assign(element, size);
+          for (int r = 0; r < world_; ++r) sum_.add(memory_.piece(r, meetings_));
+          sum_.round_to(data.data() + begin);
+        });
+  }
+  std::int64_t all_gather(std::string_view communicator, std::span<const std::byte> mine,
+                          std::span<std::byte> all) override {
+    if (all.size() != mine.size() * static_cast<std::size_t>(world_))
+      throw std::invalid_argument(
+          fmt::format("all_gather: {} bytes of {} ranks into {}", mine.size(), world_, all.size()));
+    return exchange(
+        communicator, Kind::kAllGather, mine.size(),
+        [&](std::size_t begin, std::size_t size, std::byte* to) {
+          std::memcpy(to, mine.data() + begin, size);
+        },
+        [&](std::size_t begin, std::size_t size) {
+          for (int r = 0; r < world_; ++r) {
+            std::memcpy(all.data() + static_cast<std::size_t>(r) * mine.size() + begin,
+                        memory_.piece(r, meetings_), size);
+          }
+        });
   }
   std::int64_t barrier(std::string_view communicator) override {
     return enter(communicator, Kind::kBarrier, 0, 0).seq;
@@ -132,77 +84,70 @@ class SharedCollectives final : public Collectives {
   void on_wait(std::function<void()> idle) override { idle_ = std::move(idle); }
 
  private:
-  std::size_t size() const { return static_cast<std::size_t>(collectives_bytes(world_)); }
-  Header& header() const { return *static_cast<Header*>(base_); }
-  Slot& slot(int r) const {
-    return *reinterpret_cast<Slot*>(static_cast<char*>(base_) +
-                                    shared::kPage * (1 + static_cast<std::size_t>(r)));
-  }
-  /// What rank r entered in the latest operation.
-  Call& call(int r) const { return slot(r).calls[operations_ % 2]; }
+  Header& header() const { return memory_.header(); }
+  Slot& slot(int r) const { return memory_.slot(r); }
+  /// What rank r entered in the latest meeting.
+  Call& call(int r) const { return slot(r).calls[meetings_ % 2]; }
 
-  void map(int fd) {
-    if (world_ < 1 || world_ > shared::kMostRanks || rank_ < 0 || rank_ >= world_)
-      throw std::runtime_error(fmt::format("collectives: rank {} of {}", rank_, world_));
-    struct stat st {};
-    if (::fstat(fd, &st) != 0)
-      throw std::runtime_error(
-          fmt::format("collectives: descriptor {}: {}", fd, std::strerror(errno)));
-    // Only memory files have seals; a file on disk would make the ranks wait for its file system.
-    if (!S_ISREG(st.st_mode) || ::fcntl(fd, F_GET_SEALS) < 0)
-      throw std::runtime_error(fmt::format("collectives: descriptor {} is no memfd", fd));
-    if (st.st_size != collectives_bytes(world_))
-      throw std::runtime_error(
-          fmt::format("collectives: descriptor {} has {} bytes, {} ranks need {}", fd, st.st_size,
-                      world_, collectives_bytes(world_)));
-    base_ = ::mmap(nullptr, size(), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (base_ == MAP_FAILED)
-      throw std::runtime_error(fmt::format("collectives: mmap: {}", std::strerror(errno)));
-  }
-
-  void take_slot() {
-    std::uint64_t found = 0;
-    const std::uint64_t mine = shared::stamp(world_);
-    if (!header().stamp.compare_exchange_strong(found, mine) && found != mine)
-      throw std::runtime_error(fmt::format(
-          "collectives: the memory's stamp is {:#x}, this program's for {} ranks is {:#x}", found,
-          world_, mine));
-    Slot& own = slot(rank_);
-    if (own.state.load(std::memory_order_acquire) != Slot::kAbsent)
-      throw std::runtime_error(fmt::format("collectives: rank {} is there already", rank_));
-    pthread_mutexattr_t attributes;
-    ::pthread_mutexattr_init(&attributes);
-    ::pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-    ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
-    const bool held =
-        ::pthread_mutex_init(&own.alive, &attributes) == 0 && ::pthread_mutex_lock(&own.alive) == 0;
-    ::pthread_mutexattr_destroy(&attributes);
-    if (!held) throw std::runtime_error("collectives: no process-shared robust mutex");
-    own.state.store(Slot::kHere, std::memory_order_release);
-  }
-
+  /// The first meeting of an operation.
   Call& enter(std::string_view communicator, Kind kind, std::int64_t bytes, std::int64_t value) {
     ++operations_;
-    Call& mine = call(rank_);
+    Call& mine = next_call();
     mine.kind = kind;
     mine.bytes = bytes;
     mine.seq = numbers_.next(communicator);
     mine.value = value;
-    mine.communicator_hash = hash_of(communicator);
+    mine.piece = 0;
+    mine.communicator_hash = shared::hash_of(communicator);
     copy_text(mine.communicator, communicator);
+    meet(mine);
+    return mine;
+  }
+
+  /// The next piece of the same operation.
+  void enter_again() {
+    const Call& before = call(rank_);
+    Call& mine = next_call();
+    mine = before;
+    ++mine.piece;
+    meet(mine);
+  }
+
+  Call& next_call() { return ++meetings_, call(rank_); }
+
+  void meet(const Call& mine) {
     // Somebody gave up before: this rank's coming would complete what nobody waits for any more.
     if (const std::uint32_t failed = header().failed.load(std::memory_order_acquire); failed != 0)
       peer_failed(static_cast<int>(failed) - 1, mine);
-    slot(rank_).entered.store(operations_, std::memory_order_release);
-    const std::uint64_t all = operations_ * static_cast<std::uint64_t>(world_);
+    slot(rank_).operations.store(operations_, std::memory_order_relaxed);
+    slot(rank_).entered.store(meetings_, std::memory_order_release);
+    const std::uint64_t all = meetings_ * static_cast<std::uint64_t>(world_);
     const bool last = header().arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == all;
     if (last) {
-      wake_all(header().wake);
+      memory_.wake_all();
     } else {
       wait(all, mine);
     }
     compare(mine);
-    return mine;
+  }
+
+  /// Meets once for each piece of `bytes`: `bring(piece's begin, size, where)` writes this rank's,
+  /// `take(begin, size)` reads everybody's.
+  template <class Bring, class Take>
+  std::int64_t exchange(std::string_view communicator, Kind kind, std::size_t bytes, Bring bring,
+                        Take take) {
+    std::int64_t seq = -1;
+    for (std::size_t begin = 0; begin == 0 || begin < bytes; begin += shared::kPieceBytes) {
+      const std::size_t size = std::min(shared::kPieceBytes, bytes - begin);
+      bring(begin, size, memory_.piece(rank_, meetings_ + 1));
+      if (begin == 0) {
+        seq = enter(communicator, kind, static_cast<std::int64_t>(bytes), 0).seq;
+      } else {
+        enter_again();
+      }
+      take(begin, size);
+    }
+    return seq;
   }
 
   void wait(std::uint64_t all, const Call& mine) {
@@ -222,20 +167,24 @@ class SharedCollectives final : public Collectives {
       }
       if (now >= deadline) too_late(mine);
       if (idle_ && now > begin + kSliceNs / 2) idle_();
-      futex_wait(header().wake, seen, std::min(kSliceNs, deadline - now));
+      memory_.sleep(seen, std::min(kSliceNs, deadline - now));
     }
   }
 
-  /// A rank that has not entered this operation and never will; -1 if all others still may.
+  static std::uint64_t finished(const Slot& slot) {
+    return slot.operations.load(std::memory_order_relaxed);
+  }
+
+  /// A rank that has not entered this meeting and never will; -1 if all others still may.
   int lost_rank() const {
     for (int r = 0; r < world_; ++r) {
       Slot& other = slot(r);
-      if (r == rank_ || other.entered.load(std::memory_order_acquire) >= operations_) continue;
+      if (r == rank_ || other.entered.load(std::memory_order_acquire) >= meetings_) continue;
       const std::uint32_t state = other.state.load(std::memory_order_acquire);
       if (state == Slot::kAbsent) continue;
       if (state == Slot::kLeft) {
         if (header().failed.load() == 0)
-          copy_text(other.why, fmt::format("it ended after {} collectives", other.entered.load()));
+          copy_text(other.why, fmt::format("it ended after {} collectives", finished(other)));
         return r;
       }
       // EBUSY: alive. EOWNERDEAD: it died holding the mutex; ENOTRECOVERABLE: somebody saw that
@@ -244,7 +193,7 @@ class SharedCollectives final : public Collectives {
       if (got == 0 || got == EOWNERDEAD) ::pthread_mutex_unlock(&other.alive);
       if (got == EOWNERDEAD || got == ENOTRECOVERABLE) {
         if (header().failed.load() == 0)
-          copy_text(other.why, fmt::format("it died after {} collectives", other.entered.load()));
+          copy_text(other.why, fmt::format("it died after {} collectives", finished(other)));
         return r;
       }
     }
@@ -256,7 +205,7 @@ class SharedCollectives final : public Collectives {
     std::uint32_t none = 0;
     header().failed.compare_exchange_strong(none, static_cast<std::uint32_t>(failed_rank) + 1,
                                             std::memory_order_acq_rel);
-    wake_all(header().wake);
+    memory_.wake_all();
   }
 
   CollectiveCall public_call(const Call& mine) const {
@@ -274,12 +223,12 @@ class SharedCollectives final : public Collectives {
     int first = -1;
     for (int r = 0; r < world_; ++r) {
       const std::uint64_t entered = slot(r).entered.load(std::memory_order_acquire);
-      if (entered >= operations_) continue;
+      if (entered >= meetings_) continue;
       if (first < 0) first = r;
       who += fmt::format("{}rank {} ({})", who.empty() ? "" : ", ", r,
                          slot(r).state.load() == Slot::kAbsent
                              ? std::string("never seen")
-                             : fmt::format("{} collectives so far", entered));
+                             : fmt::format("{} collectives so far", finished(slot(r))));
     }
     throw CollectiveError(
         fmt::format("rank {} waited {} ms in {}, its collective number {}; missing: {}", rank_,
@@ -301,17 +250,14 @@ class SharedCollectives final : public Collectives {
 
   int rank_, world_;
   std::int64_t deadline_ms_;
-  void* base_ = nullptr;
-  std::uint64_t operations_ = 0;
+  shared::Map memory_;
+  std::uint64_t operations_ = 0, meetings_ = 0;
   SequenceNumbers numbers_;
+  RankSum sum_;
   std::function<void()> idle_;
 };
 
 }  // namespace
-
-std::int64_t collectives_bytes(int world) {
-  return static_cast<std::int64_t>(shared::kPage) * (1 + world);
-}
 
 std::unique_ptr<Collectives> make_shared_collectives(int fd, int rank, int world,
                                                      std::int64_t deadline_ms) {
