@@ -1,4 +1,4 @@
-// The parts without processes: clock, environment record, lock, events folder, evidence.
+// The parts without processes: clock, environment record, events folder, evidence.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
@@ -12,7 +12,6 @@
 #include "harness/target/events_dir.h"
 #include "harness/target/evidence.h"
 #include "harness/target/launch.h"
-#include "harness/target/machine_lock.h"
 #include "harness/target/mask.h"
 #include "harness/target/phase_clock.h"
 #include "harness/target/test_support.h"
@@ -145,79 +144,6 @@ TEST(Environment, ReadsWhatADriverShows) {
   EXPECT_EQ(record["gpus"][0]["name"], "NVIDIA X");
   EXPECT_EQ(record["gpus"][0]["uuid"], "GPU-1");
   EXPECT_THAT(record["cuda"]["nvrtc"].get<std::string>(), HasSubstr("libnvrtc.so.13"));
-}
-
-TEST(MachineLock, SharedTogetherExclusiveAlone) {
-  const TempDir dir;
-  CancelToken cancel;
-  using Mode = MachineLock::Mode;
-  const auto take = [&](Mode mode, std::string* who = nullptr) {
-    return MachineLock(
-        mode, "a test", cancel, 60ms,
-        [&](const std::string& holder) {
-          if (who != nullptr) *who = holder;
-        },
-        dir.path());
-  };
-  {
-    const MachineLock one = take(Mode::kShared), two = take(Mode::kShared);
-    EXPECT_TRUE(one.held() && two.held());
-    EXPECT_EQ(two.waited_for(), "");
-    std::string who;
-    const MachineLock alone = take(Mode::kExclusive, &who);
-    EXPECT_FALSE(alone.held());
-    EXPECT_THAT(who, HasSubstr("pid " + std::to_string(::getpid()) + ", shared, since "));
-    EXPECT_THAT(who, HasSubstr(": a test"));
-  }
-  const MachineLock alone = take(Mode::kExclusive);
-  EXPECT_TRUE(alone.held());
-  EXPECT_FALSE(take(Mode::kShared).held());
-  EXPECT_FALSE(take(Mode::kExclusive).held());
-}
-
-TEST(MachineLock, ACancelEndsTheWait) {
-  const TempDir dir;
-  CancelToken cancel;
-  const MachineLock first(MachineLock::Mode::kExclusive, "x", cancel, 1s, {}, dir.path());
-  std::thread later([&] {
-    std::this_thread::sleep_for(30ms);
-    cancel.cancel();
-  });
-  const auto begin = std::chrono::steady_clock::now();
-  const MachineLock second(MachineLock::Mode::kShared, "y", cancel, 30s, {}, dir.path());
-  later.join();
-  EXPECT_FALSE(second.held());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 5s);
-}
-
-TEST(MachineLock, OneThatWaitsToBeAloneIsNotOvertaken) {
-  const TempDir dir;
-  CancelToken cancel;
-  auto first = std::make_unique<MachineLock>(MachineLock::Mode::kShared, "x", cancel, 1s,
-                                             std::function<void(const std::string&)>{}, dir.path());
-  std::atomic<bool> waits{false};
-  std::thread alone([&] {
-    const MachineLock lock(
-        MachineLock::Mode::kExclusive, "alone", cancel, 20s,
-        [&](const std::string&) { waits = true; }, dir.path());
-    EXPECT_TRUE(lock.held());
-  });
-  while (!waits) std::this_thread::sleep_for(1ms);
-  EXPECT_FALSE(
-      MachineLock(MachineLock::Mode::kShared, "late", cancel, 50ms, {}, dir.path()).held());
-  first.reset();
-  alone.join();
-  EXPECT_TRUE(
-      MachineLock(MachineLock::Mode::kShared, "later", cancel, 50ms, {}, dir.path()).held());
-}
-
-TEST(MachineLock, ALinkInItsPlaceIsRefused) {
-  const TempDir dir;
-  const CancelToken cancel;
-  std::ofstream(dir.path() / "victim") << "x";
-  fs::create_symlink(dir.path() / "victim", MachineLock::file(dir.path()));
-  EXPECT_THROW(MachineLock(MachineLock::Mode::kShared, "x", cancel, 10ms, {}, dir.path()),
-               std::system_error);
 }
 
 TEST(EventsDir, ReadsOnlyPlainFiles) {
