@@ -56,13 +56,11 @@ WG_CPU_INLINE constexpr E4m3 to_e4m3(float value) {
   return static_cast<E4m3>(out | sign);
 }
 
-/// Of the low four bits: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives.
+constexpr float kE2m1Values[16] = {0,     0.5F,  1,  1.5F,  2,  3,  4,  6,
+                                   -0.0F, -0.5F, -1, -1.5F, -2, -3, -4, -6};
+/// Of the low four bits.
 WG_CPU_INLINE constexpr float e2m1_to_float(std::uint8_t nibble) {
-  const std::uint32_t exponent = (nibble >> 1) & 3U, mantissa = nibble & 1U;
-  const float positive = exponent == 0
-                             ? 0.5F * static_cast<float>(mantissa)
-                             : std::bit_cast<float>(((exponent + 126U) << 23) | (mantissa << 22));
-  return (nibble & 8U) != 0 ? -positive : positive;
+  return kE2m1Values[nibble & 15U];
 }
 /// Saturates at ±6; NaN becomes 6, as e2m1 has none (what NVIDIA's satfinite conversion gives).
 WG_CPU_INLINE constexpr std::uint8_t to_e2m1(float value) {

@@ -13,8 +13,8 @@ enum class WeightType : std::uint8_t { kBf16, kFp32, kFp8, kFp4 };
 enum class OutputType : std::uint8_t { kBf16, kFp32 };
 
 /// [rows,columns], row-major without gaps. fp8: values times one ue8m0 scale a 128x128 block,
-/// scales [ceil(rows/128),ceil(columns/128)]. fp4 (e2m1, columns even): one scale a run of 32
-/// values, counted over the whole matrix row-major; columns a multiple of 32.
+/// scales [ceil(rows/128),ceil(columns/128)]. fp4 (e2m1): one scale a run of 32
+/// values, [rows,columns/32]; columns a multiple of 32.
 struct Weights {
   WeightType type = WeightType::kBf16;
   const void* data = nullptr;

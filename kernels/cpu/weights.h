@@ -23,13 +23,15 @@ WG_CPU_INLINE void fp8_row(const Weights& w, std::int64_t row, float* out) {
 }
 
 WG_CPU_INLINE void fp4_row(const Weights& w, std::int64_t row, float* out) {
-  const std::int64_t first = row * w.columns;
-  const auto* in = static_cast<const Nibbles*>(w.data);
-  for (std::int64_t i = 0; i < w.columns; ++i) {
-    const std::int64_t at = first + i;
-    const std::uint32_t pair = in[at / 2];
-    out[i] = e2m1_to_float(static_cast<std::uint8_t>(at % 2 == 0 ? pair : pair >> 4)) *
-             ue8m0_to_float(w.scales[at / kFp4Run]);
+  const std::int64_t runs = w.columns / kFp4Run;
+  const Nibbles* in = static_cast<const Nibbles*>(w.data) + row * w.columns / 2;
+  for (std::int64_t run = 0; run < runs; ++run) {
+    const float scale = ue8m0_to_float(w.scales[row * runs + run]);
+    for (std::int64_t i = 0; i < kFp4Run / 2; ++i, out += 2) {
+      const std::uint32_t pair = *in++;
+      out[0] = kE2m1Values[pair & 15U] * scale;
+      out[1] = kE2m1Values[pair >> 4] * scale;
+    }
   }
 }
 
