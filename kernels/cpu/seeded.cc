@@ -35,8 +35,8 @@ class Row {
 
 int level_of(const SeededMatrix& m, std::int64_t block_row, std::int64_t block_column) {
   if (m.even) return 0;
-  const auto place = static_cast<std::uint64_t>(block_row) * 0x1000003U +
-                     static_cast<std::uint64_t>(block_column);
+  const auto place =
+      static_cast<std::uint64_t>(block_row) * 0x1000003U + static_cast<std::uint64_t>(block_column);
   return static_cast<int>(mix(~m.key + kGolden * (place + 1)) % kLevels);
 }
 
@@ -72,10 +72,8 @@ void each_column(const SeededMatrix& m, const Row& row, Write write) {
 class Levels {
  public:
   explicit Levels(const SeededMatrix& m) : m_(m), first_(m.first_column / kBlock) {
-    levels_.resize(
-        static_cast<std::size_t>((m.first_column + std::max<std::int64_t>(m.columns, 1) - 1) /
-                                     kBlock -
-                                 first_ + 1));
+    levels_.resize(static_cast<std::size_t>(
+        (m.first_column + std::max<std::int64_t>(m.columns, 1) - 1) / kBlock - first_ + 1));
   }
   void enter(std::int64_t row) {
     if (row / kBlock == block_row_) return;

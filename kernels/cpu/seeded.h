@@ -1,6 +1,6 @@
-// Weights made from a seed, element by element from their place in the whole matrix: whoever makes a
-// part of it makes exactly the values that the whole has there, in every number format that can hold
-// them.
+// Weights made from a seed, element by element from their place in the whole matrix: whoever makes
+// a part of it makes exactly the values that the whole has there, in every number format that can
+// hold them.
 //
 // Element (r,c) is offset + k·2^(exponent+j): k in -15..15 is the sum of two nibbles of a hash of
 // (key,r,c) less 15, a triangle of standard deviation 6.52; j in 0..2 is a hash of the 128x128
