@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reports/ansi.h"
 #include "reports/text.h"
 #include "reports/words.h"
 
@@ -11,34 +12,6 @@ namespace warmgate::reports {
 namespace {
 
 using verdict::Verdict;
-
-// Drops ESC [ … letter and ESC ] … BEL, the two forms that colour and retitle; what is left of a
-// broken one is caught as a control character afterwards.
-std::string without_ansi(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\x1b' || i + 1 >= text.size()) {
-      out += text[i];
-      continue;
-    }
-    if (text[i + 1] == '[') {
-      std::size_t end = i + 2;
-      while (end < text.size() && text[end] >= 0x20 && text[end] <= 0x3f) ++end;
-      if (end < text.size() && text[end] >= 0x40 && text[end] <= 0x7e) {
-        i = end;
-        continue;
-      }
-    } else if (text[i + 1] == ']') {
-      const std::size_t end = text.find('\a', i);
-      if (end != std::string_view::npos && end - i < 256) {
-        i = end;
-        continue;
-      }
-    }
-    out += text[i];
-  }
-  return out;
-}
 
 struct Case {
   std::string name, classname;
@@ -58,7 +31,9 @@ Mark mark_of(Verdict verdict, const std::set<Verdict>& soft) {
 }
 
 std::string one_line(const std::string& text, const Report& report) {
-  return without_ci_commands(printable(without_ansi(mask(text, report.secrets))));
+  // Masked twice: colour in the middle of a secret hides it from the first go.
+  return without_ci_commands(
+      printable(mask(without_ansi(mask(text, report.secrets)), report.secrets)));
 }
 
 std::string check_line(const verdict::Check& check) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "harness/contract/contract.h"
+#include "harness/scenario/scenario.h"
 #include "harness/verdict/verdict.h"
 
 namespace warmgate::reports {
@@ -19,15 +20,18 @@ struct VariantReport {
   std::string base_name;  // the key that expect and allow use; equals `name` without a matrix
   std::vector<std::string> behaviours;
   std::string identity;
-  bool modelled = false;  // ran on our own engine: its behaviours are rules as modelled here
-  std::string device;     // meta cpu cuda; "" for foreign programs
-  std::string expected;   // what `expect` asks, in words; "" = nothing
+  bool modelled = false;        // ran on our own engine: its behaviours are rules as modelled here
+  std::string device;           // meta cpu cuda; "" for foreign programs
+  std::string expected;         // what `expect` asks, in words; "" = nothing
+  scenario::Position position;  // of the variant in its YAML file
   std::vector<const verdict::RunRecord*> runs;  // one per repeat; not owned
   verdict::RunVerdict verdict;
 };
 
 struct ScenarioReport {
   std::string name, path, about;
+  scenario::Position position;  // of the key `scenario`
+  std::string selection;        // why --changed took it, or did not; "" = nobody asked
   nlohmann::json source = nlohmann::json::object();  // repo, issue, fix, introduced_by
   std::vector<std::string> tags;
   std::vector<VariantReport> variants;
@@ -48,8 +52,9 @@ struct Report {
   std::vector<std::string> not_observed;              // what this machine could not show, and why
   double wall_s = 0;
   bool interrupted = false;
-  std::set<verdict::Verdict> soft;   // verdicts that --soft maps to 0
-  std::vector<std::string> secrets;  // masked by value once more, whatever a field holds
+  std::set<verdict::Verdict> soft;         // verdicts that --soft maps to 0
+  std::vector<std::string> output_errors;  // files written on the way that are not whole
+  std::vector<std::string> secrets;        // masked by value once more, whatever a field holds
 };
 
 }  // namespace warmgate::reports

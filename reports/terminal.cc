@@ -17,27 +17,11 @@ using verdict::Verdict;
 /// With more scenarios than this only those that did not pass get their figures and notes.
 constexpr std::size_t kFewScenarios = 4;
 
-bool is_good(Verdict verdict) { return verdict == Verdict::kPass || verdict == Verdict::kSkip; }
-
 std::size_t verdict_columns(const ScenarioReport& scenario) {
   std::size_t widest = verdict::to_string(scenario.verdict).size();
   for (const VariantReport& v : scenario.variants)
     widest = std::max(widest, verdict::to_string(v.verdict.verdict).size());
   return widest;
-}
-
-// "11 contracts kept", "9 contracts kept, 1 broken, 1 not observed".
-std::string contracts_text(const verdict::RunRecord& run) {
-  std::map<contract::State, int> count;
-  for (const contract::Result& result : run.contracts) ++count[result.state];
-  const int kept = count[contract::State::kKept];
-  std::string out = fmt::format("{} contract{} kept", kept, kept == 1 ? "" : "s");
-  const auto add = [&](contract::State state, const char* word) {
-    if (count[state] > 0) out += fmt::format(", {} {}", count[state], word);
-  };
-  add(contract::State::kBroken, "broken");
-  add(contract::State::kNotObserved, "not observed");
-  return out;
 }
 
 std::string behaviours_text(const VariantReport& variant) {
@@ -148,30 +132,7 @@ void print_variant(Printer& out, const VariantReport& variant, std::size_t name_
 }
 
 void print_counts(Printer& out, const Report& report) {
-  std::map<Verdict, int> count;
-  std::size_t variants = 0, runs = 0;
-  for (const ScenarioReport& s : report.scenarios) {
-    for (const VariantReport& v : s.variants) {
-      ++variants;
-      runs += v.runs.size();
-      ++count[v.verdict.verdict];
-    }
-  }
-  std::string counts;
-  for (const Verdict v :
-       {Verdict::kFail, Verdict::kInfra, Verdict::kInconclusive, Verdict::kSkip, Verdict::kPass}) {
-    if (count[v] == 0) continue;
-    counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", count[v], verdict::to_string(v));
-  }
-  const auto plural = [](std::size_t n, const char* word) {
-    return fmt::format("{} {}{}", n, word, n == 1 ? "" : "s");
-  };
-  std::string what =
-      fmt::format("{}: {}, {}, {} in {}", report.verb, plural(report.scenarios.size(), "scenario"),
-                  plural(variants, "variant"), plural(runs, "run"), duration_text(report.wall_s));
-  if (!counts.empty()) what += " (" + counts + ")";
-  if (report.interrupted) what += "; interrupted: this is what was seen so far";
-  if (report.exit_code == 0 && !is_good(report.verdict)) what += "; soft, so the exit code is 0";
+  const std::string what = counts_text(report);
   const std::string_view word = verdict::to_string(report.verdict);
   out.paragraph(0, what, Tone::kPlain, out.cell(word, tone_of(report.verdict)) + "  ",
                 word.size() + 2);
@@ -187,14 +148,17 @@ void print_summary(Printer& out, const ScenarioReport& scenario, Detail detail) 
   out.row(0, out.cell(verdict::to_string(scenario.verdict), tone_of(scenario.verdict), word + 2) +
                  out.cell(scenario.name, Tone::kStrong) + "  " +
                  out.cell(scenario.path, Tone::kQuiet));
-  if (!scenario.about.empty()) out.paragraph(word + 2, scenario.about);
+  const bool ran = !scenario.variants.empty();
+  if (ran && !scenario.about.empty()) out.paragraph(word + 2, scenario.about);
   const std::string source = source_text(scenario.source);
-  if (!source.empty()) out.paragraph(word + 2, source, Tone::kQuiet);
+  if (ran && !source.empty()) out.paragraph(word + 2, source, Tone::kQuiet);
   for (const VariantReport& v : scenario.variants) print_variant(out, v, name, word, detail);
   for (const verdict::Check& check : scenario.checks) {
     if (!is_good(check.verdict) || detail == Detail::kVerbose) print_check(out, 2, check, nullptr);
   }
-  if (scenario.variants.empty() && !scenario.reason.empty()) out.paragraph(2, scenario.reason);
+  if (ran && !scenario.selection.empty() && detail == Detail::kVerbose)
+    out.paragraph(word + 2, "runs because " + scenario.selection, Tone::kQuiet);
+  if (!ran && !scenario.reason.empty()) out.paragraph(2, scenario.reason);
 }
 
 void print_closing(Printer& out, const Report& report, Detail detail) {

@@ -41,6 +41,16 @@ const verdict::RunRecord* telling_run(const VariantReport& variant);
 /// "2 of 3 runs crashed" where repeats disagree, else "".
 std::string disagreement_text(const VariantReport& variant);
 
+/// "11 contracts kept", "9 contracts kept, 1 broken, 1 not observed".
+std::string contracts_text(const verdict::RunRecord& run);
+
+/// "gate: 2 scenarios, 6 variants, 6 runs in 420 ms (1 FAIL, 5 PASS)", and whether it was
+/// interrupted or is soft.
+std::string counts_text(const Report& report);
+
+/// PASS and SKIP ask nobody to do anything.
+bool is_good(verdict::Verdict verdict);
+
 /// "vllm-project/vllm: issue 50615, introduced by 50298, fixed by 50693"; "" without a source.
 std::string source_text(const nlohmann::json& source);
 

@@ -9,12 +9,18 @@
 namespace warmgate::cli {
 
 int accept_command(const CommandLine& line, Console& console) {
+  check_outputs(line);
   std::vector<run::AcceptedFile> files;
+  int code = 0;
   if (!line.report.empty()) {
     files = run::accept_report(line.report, line.output);
   } else {
     const run::GateResult result = execute({line.paths.front()}, line.run, line, console);
     if (result.interrupted) return 130;
+    for (const std::string& error : result.output_errors) {
+      console.complain(error);
+      code = 4;
+    }
     files = run::accept(result, line.output);
   }
   reports::Printer out(console.out_style(), {});
@@ -28,7 +34,7 @@ int accept_command(const CommandLine& line, Console& console) {
     for (const std::string& reason : f.passed_over) out.paragraph(2, "passed over: " + reason);
   }
   console.out(out.take());
-  if (console.out_error().empty()) return 0;
+  if (console.out_error().empty()) return code;
   console.complain(console.out_error());
   return 4;
 }

@@ -41,10 +41,16 @@ bool is_special(const fs::path& path) {
 
 // The file behind links, so that a rename replaces it and not the link.
 fs::path real_path(const fs::path& path) {
-  std::error_code ec;
   if (is_special(path)) return path;
-  fs::path real = fs::is_symlink(path, ec) ? fs::weakly_canonical(path, ec) : path;
-  return ec ? path : real;
+  fs::path real = path;
+  std::error_code ec;
+  // By hand, because a link may lead to a file that is not there yet.
+  for (int links = 0; links < 40 && fs::is_symlink(real, ec); ++links) {
+    const fs::path to = fs::read_symlink(real, ec);
+    if (ec) return path;
+    real = to.is_absolute() ? to : real.parent_path() / to;
+  }
+  return real;
 }
 
 fs::path folder_of(const fs::path& path) {
@@ -76,6 +82,18 @@ void check_writable(const fs::path& path) {
   ::unlink(name.c_str());
 }
 
+bool same_file(const fs::path& a, const fs::path& b) {
+  std::error_code ec;
+  if (fs::equivalent(a, b, ec) && !ec) return true;
+  const auto place = [](const fs::path& path) {
+    std::error_code failed;
+    const fs::path real = fs::absolute(real_path(path), failed);
+    const fs::path canonical = fs::weakly_canonical(real, failed);
+    return failed ? real.lexically_normal() : canonical;
+  };
+  return place(a) == place(b);
+}
+
 void write_file(const fs::path& path, std::string_view text) {
   const fs::path real = real_path(path);
   struct stat info {};
@@ -83,8 +101,8 @@ void write_file(const fs::path& path, std::string_view text) {
   if (is_special(real)) {
     const int fd = ::open(real.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd < 0) fail(path, errno);
-    const int error = write_all(fd, text);
-    ::close(fd);
+    int error = write_all(fd, text);
+    if (::close(fd) != 0 && error == 0) error = errno;
     if (error != 0) fail(path, error);
     return;
   }

@@ -15,4 +15,7 @@ void write_file(const std::filesystem::path& path, std::string_view text);
 /// after.
 void check_writable(const std::filesystem::path& path);
 
+/// True if both names lead to one file, there or yet to be made, through links and dots.
+bool same_file(const std::filesystem::path& a, const std::filesystem::path& b);
+
 }  // namespace warmgate::cli

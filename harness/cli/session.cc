@@ -13,6 +13,7 @@
 #include "harness/cli/output_file.h"
 #include "reports/json.h"
 #include "reports/junit.h"
+#include "reports/markdown.h"
 #include "reports/status_line.h"
 
 namespace warmgate::cli {
@@ -122,12 +123,6 @@ run::GateResult execute(const std::vector<std::filesystem::path>& files,
   return result;
 }
 
-void check_outputs(const CommandLine& line) {
-  if (!line.json.empty() && line.json != "-") check_writable(line.json);
-  if (!line.junit.empty()) check_writable(line.junit);
-  if (!line.run.rows.empty()) check_writable(line.run.rows);
-}
-
 int exit_code_of(const std::vector<verdict::Verdict>& verdicts, bool interrupted,
                  const CommandLine& line) {
   if (interrupted) return 130;
@@ -152,6 +147,12 @@ int deliver(const reports::Report& report, const std::string& text, int code,
       failed = true;
     }
   };
+  for (const std::string& error : report.output_errors) {
+    console.complain(error);
+    failed = true;
+  }
+  if (!line.markdown.empty())
+    attempt([&] { write_file(line.markdown, reports::markdown_report(report)); });
   if (!line.junit.empty()) attempt([&] { write_file(line.junit, reports::junit_text(report)); });
   if (line.json == "-") {
     console.out(reports::json_text(report));

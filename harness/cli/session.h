@@ -8,6 +8,7 @@
 
 #include "harness/cli/command_line.h"
 #include "harness/cli/console.h"
+#include "harness/cli/outputs.h"
 #include "reports/report.h"
 
 namespace warmgate::cli {
@@ -22,15 +23,12 @@ void watched(const CommandLine& line, Console& console,
 run::GateResult execute(const std::vector<std::filesystem::path>& files,
                         const run::Options& options, const CommandLine& line, Console& console);
 
-/// Throws std::runtime_error if a file that the user asked for cannot be written. Before the work.
-void check_outputs(const CommandLine& line);
-
 /// The exit code of run, gate and ab: `verdicts` after --soft, by the order 1, 4, 3, 0; 130 if the
 /// run was interrupted.
 int exit_code_of(const std::vector<verdict::Verdict>& verdicts, bool interrupted,
                  const CommandLine& line);
 
-/// Writes --json and --junit; `text` goes to stdout, or to stderr where --json - takes stdout.
+/// Writes --json, --junit and --markdown, and what GitHub Actions is told; `text` goes to stdout, or to stderr where --json - takes stdout.
 /// Returns `code`, or 4 if writing failed and nothing worse was found.
 int deliver(const reports::Report& report, const std::string& text, int code,
             const CommandLine& line, Console& console);

@@ -47,6 +47,7 @@ reports::Report to_report(const run::GateResult& result, const CommandLine& line
   out.wall_s = result.wall_s;
   out.interrupted = result.interrupted;
   out.soft = line.soft;
+  out.output_errors = result.output_errors;
   out.secrets = secret_values();
   for (const run::ScenarioResult& from : result.scenarios) {
     reports::ScenarioReport s;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <ctime>
 #include <system_error>
 
@@ -32,6 +33,7 @@ ordered_json start_row(std::string_view state) {
 
 RowWriter::RowWriter(const std::filesystem::path& path) {
   if (path.empty()) return;
+  path_ = path;
   std::error_code ignored;  // open() says it better
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
   // O_APPEND: rows of several threads never tear, and a file that is rotated away stays legal.
@@ -65,13 +67,33 @@ void RowWriter::write(const ordered_json& row) {
   std::string line = row.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   line += '\n';
   const std::lock_guard lock(mutex_);
+  ++rows_;
+  if (torn_) line.insert(0, "\n");  // what was lost must not spoil this one too
   std::size_t done = 0;
   while (done < line.size()) {
     const ssize_t n = ::write(fd_.get(), line.data() + done, line.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // a full disk must not end the gate; the report at the end still says all
+    if (n <= 0) {
+      if (error_ == 0) error_ = n < 0 ? errno : EIO;
+      ++lost_;
+      torn_ = torn_ || done > 0;
+      return;
+    }
     done += static_cast<std::size_t>(n);
   }
+  torn_ = false;
+}
+
+std::string RowWriter::finish() {
+  const std::lock_guard lock(mutex_);
+  if (!fd_.valid()) return "";
+  // Network file systems say only here that there was no room.
+  if (::close(fd_.release()) != 0 && error_ == 0) error_ = errno;
+  if (error_ == 0) return "";
+  std::string text = "cannot write " + path_.string() + ": " + std::strerror(error_);
+  if (lost_ > 0)
+    text += " (" + std::to_string(lost_) + " of " + std::to_string(rows_) + " rows are missing)";
+  return text;
 }
 
 }  // namespace warmgate::run

@@ -29,13 +29,20 @@ class RowWriter {
   /// Replaces the file; makes its folder. Throws std::system_error naming the path.
   explicit RowWriter(const std::filesystem::path& path);
   bool is_open() const { return fd_.valid(); }
+  /// Closes the file. What went wrong with writing it, with the path and how many rows are missing;
+  /// "" if nothing did. A disk that is full ends no gate, but nobody must take the file for whole.
+  std::string finish();
   void gate(std::string_view state, nlohmann::ordered_json fields = {});
   void run(std::string_view state, const RowKey& key, nlohmann::ordered_json fields = {});
 
  private:
   void write(const nlohmann::ordered_json& row);
+  std::filesystem::path path_;
   UniqueFd fd_;
   std::mutex mutex_;
+  std::size_t rows_ = 0, lost_ = 0;
+  int error_ = 0;      // of the first row that was lost
+  bool torn_ = false;  // the file ends in the middle of a row
 };
 
 /// Now as YYYY-MM-DDTHH:MM:SSZ.

@@ -182,6 +182,8 @@ class Gate {
     rows.gate("done", {{"verdict", to_string(result_.verdict)},
                        {"interrupted", result_.interrupted},
                        {"wall_s", result_.wall_s}});
+    if (std::string error = rows.finish(); !error.empty())
+      result_.output_errors.push_back(std::move(error));
     return std::move(result_);
   }
 

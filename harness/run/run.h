@@ -66,7 +66,8 @@ struct GateResult {
   std::vector<std::string> not_observed;  // what this machine could not show, with the reason
   double wall_s = 0;
   bool interrupted = false;
-  std::string command;  // how to repeat the whole
+  std::string command;                     // how to repeat the whole
+  std::vector<std::string> output_errors;  // files of Options that could not be written whole
 };
 
 /// Runs every scenario. Throws ScenarioError before anything is started if any file is wrong.

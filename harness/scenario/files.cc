@@ -111,6 +111,9 @@ std::optional<fs::path> Files::fixture(const Node& node, const std::string& fold
 }
 
 NodePtr Files::read_checked(const fs::path& path, const Field& field) {
+  std::error_code error;
+  const fs::path canonical = fs::weakly_canonical(path, error);
+  read_.push_back(error ? path : canonical);
   const NodePtr tree = read_yaml(path, display(path), problems_);
   return tree ? checker_.check(tree, field) : nullptr;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "harness/scenario/check.h"
 #include "harness/scenario/yaml_node.h"
@@ -55,6 +56,8 @@ class Files {
   /// Each read once; null with a problem at `node` or in the file.
   const Preset* preset(const Node& node);
   const Behaviour* behaviour(const Node& node);
+  /// Canonical paths of the presets and behaviours that were read.
+  const std::vector<std::filesystem::path>& read() const { return read_; }
 
  private:
   std::optional<std::filesystem::path> fixture(const Node& node, const std::string& folder,
@@ -62,6 +65,7 @@ class Files {
   NodePtr read_checked(const std::filesystem::path& path, const Field& field);
 
   std::filesystem::path fixtures_, tree_;
+  std::vector<std::filesystem::path> read_;
   Problems& problems_;
   Checker checker_;
   Tainted& tainted_;

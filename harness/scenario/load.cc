@@ -10,6 +10,7 @@
 #include "harness/scenario/judge.h"
 #include "harness/scenario/layers.h"
 #include "harness/scenario/overlay.h"
+#include "harness/scenario/places.h"
 #include "harness/scenario/validate.h"
 
 namespace warmgate::scenario {
@@ -78,7 +79,9 @@ class Loader {
   Scenario load() {
     check_options();
     std::error_code error;
-    const fs::path canonical = fs::weakly_canonical(file_, error);
+    fs::path canonical = fs::weakly_canonical(file_, error);
+    // A circle of links, or a folder that may not be entered: opening it says what it is.
+    if (error) canonical = fs::absolute(file_, error);
     files_.set_tree(canonical);
     tree_ = read_chain(canonical, file_.string(), true);
     if (!tree_) problems_.throw_if_any();
@@ -100,6 +103,8 @@ class Loader {
     for (const Plan& plan : plans) out.variants.push_back(build(plan, sets));
     per_variant_.flush(problems_);
     problems_.throw_if_any();
+    out.files = chain_;
+    out.files.insert(out.files.end(), files_.read().begin(), files_.read().end());
     return out;
   }
 
@@ -161,6 +166,8 @@ class Loader {
     }
     out.tags = list("tags");
     out.touches = list("touches");
+    check_globs(tree_->find("touches"), problems_);
+    out.positions = positions_of(tree_);
     out.gate = gate_of(tree_, vocabulary_, problems_);
     out.allow = allow_of(tree_);
     out.needs = needs_of(tree_);

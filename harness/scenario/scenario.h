@@ -105,6 +105,12 @@ struct Variant {
   std::string identity;                        // SHA-256 of the canonical JSON, identity.h
 };
 
+/// Where something stands in a YAML file. 1-based; 0 = the file as a whole.
+struct Position {
+  std::string file;  // as problems show it
+  int line = 0, column = 0;
+};
+
 struct Scenario {
   std::filesystem::path path;
   std::string name, about;
@@ -115,6 +121,12 @@ struct Scenario {
   std::vector<Allow> allow;
   Needs needs;
   std::vector<std::string> touches;
+  /// Canonical paths of all files that were read for it: itself, what it extends, presets,
+  /// behaviours.
+  std::vector<std::filesystem::path> files;
+  /// Of the keys `scenario`, `variants.NAME`, `expect.NAME` and `gate.NAME`, as far as they are
+  /// written.
+  std::map<std::string, Position> positions;
   std::filesystem::path accepted_path() const;  // <file without .yaml>.accepted.json
 };
 

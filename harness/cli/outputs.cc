@@ -1,0 +1,52 @@
+#include "harness/cli/outputs.h"
+
+#include <unistd.h>
+
+#include "harness/cli/output_file.h"
+
+namespace warmgate::cli {
+
+namespace fs = std::filesystem;
+
+std::vector<std::pair<std::string, fs::path>> outputs_of(const CommandLine& line) {
+  std::vector<std::pair<std::string, fs::path>> out;
+  const auto add = [&](const char* option, const fs::path& path) {
+    if (!path.empty()) out.emplace_back(option, path);
+  };
+  add("--json", line.json == "-" ? fs::path("/dev/stdout") : fs::path(line.json));
+  add("--junit", line.junit);
+  add("--markdown", line.markdown);
+  add("--rows", line.run.rows);
+  add("--output", line.output);
+  return out;
+}
+
+void check_outputs(const CommandLine& line) {
+  const auto outputs = outputs_of(line);
+  std::vector<scenario::Problem> problems;
+  const auto wrong = [&](const std::string& option, std::string message) {
+    problems.push_back({option, 0, 0, "", std::move(message)});
+  };
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [option, path] = outputs[i];
+    if (path == "-") {
+      wrong(option, "only --json can be '-'; give a file, or ./- if it is called so");
+      continue;
+    }
+    if (path == "/dev/null") continue;  // takes any number of outputs
+    for (std::size_t j = 0; j < i; ++j) {
+      if (same_file(outputs[j].second, path))
+        wrong(option, path.string() + " is the file that " + outputs[j].first + " writes");
+    }
+    for (const std::string& input : line.paths) {
+      if (same_file(input, path)) wrong(option, path.string() + " is the scenario itself");
+    }
+  }
+  if (!problems.empty()) throw scenario::ScenarioError(std::move(problems));
+  for (const auto& [option, path] : outputs) {
+    if (line.json == "-" && option == "--json") continue;
+    check_writable(path);
+  }
+}
+
+}  // namespace warmgate::cli
