@@ -11,11 +11,15 @@ const Contract& owned_resources_contract();
 const Contract& keys_valid_contract();
 const Contract& keys_reachable_contract();
 const Contract& keys_covered_contract();
+const Contract& signatures_match_contract();
 const Contract& workspace_fits_contract();
+const Contract& memory_covers_contract();
+const Contract& dummy_legal_contract();
 const Contract& warmup_complete_contract();
 const Contract& ready_honest_contract();
 const Contract& ranks_agree_contract();
 const Contract& nothing_left_behind_contract();
+const Contract& numerics_contract();
 
 /// kBroken if there are findings, else `otherwise`.
 Result conclude(std::string_view name, std::vector<Finding> findings,

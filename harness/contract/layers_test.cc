@@ -97,6 +97,38 @@ TEST(WorkspaceFits, EachKindAlone) {
   EXPECT_EQ(result.findings[0].detail["asked_bytes"], 1280);
 }
 
+// The indexer's reservation holds its top-k's scratch: one promise for a kind, whoever of it asks.
+TEST(WorkspaceFits, AConsumerMayLiveOnWhatItsKindReserved) {
+  const auto run = [](std::int64_t topk) {
+    TraceBuilder t;
+    const auto ask = [&](const char* consumer, std::int64_t bytes, const char* phase) {
+      t.add("workspace", {{"layer", 2},
+                          {"layer_kind", "c4a"},
+                          {"role", "target"},
+                          {"phase", phase},
+                          {"consumer", consumer},
+                          {"requested", bytes},
+                          {"capacity", 1 << 20},
+                          {"grew", false},
+                          {"locked", false}});
+    };
+    t.hello().begin("profile");
+    ask("indexer", 9000, "profile");
+    t.end("profile").begin("serve");
+    ask("topk", topk, "serve");
+    return judge_named("workspace-fits", t);
+  };
+  const Result fits = run(9000);
+  EXPECT_EQ(fits.state, State::kKept);
+  ASSERT_EQ(fits.notes.size(), 1u);
+  EXPECT_EQ(fits.notes[0].key, "workspace/c4a/topk");
+  EXPECT_NE(fits.notes[0].message.find("within the 9000 that indexer reserved"), std::string::npos);
+  const Result beyond = run(9001);
+  ASSERT_EQ(beyond.findings.size(), 1u);
+  EXPECT_EQ(beyond.findings[0].key, "workspace/c4a/topk");
+  EXPECT_TRUE(beyond.notes.empty());
+}
+
 TEST(WorkspaceFits, NeverReserved) {
   TraceBuilder t;
   t.hello().begin("serve").workspace("swaonly", 1, 4096, "serve");

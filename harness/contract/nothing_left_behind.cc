@@ -1,6 +1,8 @@
 // nothing-left-behind: after the run no process and no file of it is left, and what the engine says
-// of its own blocks at the end is what it said at the beginning.
+// of its own state (blocks, lengths, cache contents) is what it said before.
 #include <fmt/format.h>
+
+#include <map>
 
 #include "harness/contract/builtin.h"
 #include "harness/contract/fold.h"
@@ -24,11 +26,73 @@ std::string key_of(const trace::Event& e) {
   return fmt::format("{}/{}", what, name.empty() ? "?" : name);
 }
 
+std::string value_text(const nlohmann::json& value) {
+  const std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return text.size() <= 60 ? text : text.substr(0, 57) + "...";
+}
+
+// `state` events of one rank: each names the fields that have to be as they were in the first.
+class States {
+ public:
+  States(const View& view, Fold& fold) : view_(view), fold_(fold) {}
+
+  void add(std::size_t i) {
+    const trace::Event& e = view_.event(i);
+    ++seen_;
+    if (e.num("kv_nan") > 0) {
+      Finding f = base("kv_nan", i);
+      f.expected = "no NaN in the KV cache";
+      f.seen = fmt::format("{} {}", counted(static_cast<std::size_t>(e.num("kv_nan")), "NaN"),
+                           text(e, "at"));
+      f.message =
+          fmt::format("{} in the KV cache {}",
+                      counted(static_cast<std::size_t>(e.num("kv_nan")), "NaN"), text(e, "at"));
+      fold_.add(std::move(f), "kv_nan");
+    }
+    const auto [it, first] = first_.try_emplace(rank_of(e), i);
+    if (first) return;
+    const trace::Event& before = view_.event(it->second);
+    for (const std::string& field : e.strings("keeps")) compare(field, before, it->second, i);
+  }
+  std::size_t seen() const { return seen_; }
+
+ private:
+  void compare(const std::string& field, const trace::Event& before, std::size_t before_at,
+               std::size_t i) {
+    const trace::Event& e = view_.event(i);
+    const auto old = before.body.find(field), now = e.body.find(field);
+    // What the first state did not have cannot be held against a later one.
+    if (old == before.body.end()) return;
+    if (now != e.body.end() && *now == *old) return;
+    Finding f = base(field, i);
+    f.expected = fmt::format("{} {}", value_text(*old), text(before, "at"));
+    f.seen =
+        fmt::format("{} {}", now == e.body.end() ? "nothing" : value_text(*now), text(e, "at"));
+    f.message = fmt::format("{} is not as it was: {}; {}", field, f.expected, f.seen);
+    f.events = {before_at, i};
+    fold_.add(std::move(f), field);
+  }
+  Finding base(const std::string& field, std::size_t i) const {
+    Finding f;
+    f.contract = kName;
+    f.phase = view_.phase(i);
+    f.rank = rank_of(view_.event(i));
+    f.key = "state/" + field;
+    f.events = {i};
+    return f;
+  }
+  const View& view_;
+  Fold& fold_;
+  std::map<int, std::size_t> first_;
+  std::size_t seen_ = 0;
+};
+
 class NothingLeftBehind : public Contract {
  public:
   std::string_view name() const override { return kName; }
   std::string_view promise() const override {
-    return "after the run no process or file of it is left, and blocks are free as before";
+    return "after the run no process or file of it is left; blocks, lengths and cache contents are "
+           "as before where the engine says so";
   }
   // The harness looks for leftovers when the last worker has ended, and then says process_end.
   std::vector<std::string> needs() const override { return {"process_end"}; }
@@ -36,8 +100,10 @@ class NothingLeftBehind : public Contract {
   Result judge(const Context& context) const override {
     const View view(context.trace);
     Fold fold;
+    States states(view, fold);
     for (std::size_t i = 0; i < view.size(); ++i) {
       const trace::Event& e = view.event(i);
+      if (e.ev == "state") states.add(i);
       if (e.ev == "leftover") {
         Finding f;
         f.contract = kName;
@@ -69,7 +135,8 @@ class NothingLeftBehind : public Contract {
         fold.add(std::move(f), "kv_blocks");
       }
     }
-    return conclude(kName, fold.take());
+    return conclude(kName, fold.take(), State::kKept,
+                    states.seen() > 0 ? "" : "the engine's own state was not told");
   }
 };
 

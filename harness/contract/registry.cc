@@ -20,12 +20,14 @@ std::string_view to_string(State state) {
 
 const std::vector<const Contract*>& builtin_contracts() {
   static const std::vector<const Contract*> all = {
-      &protocol_contract(),           &starts_contract(),
-      &owned_resources_contract(),    &keys_valid_contract(),
-      &keys_reachable_contract(),     &keys_covered_contract(),
-      &workspace_fits_contract(),     &warmup_complete_contract(),
-      &ready_honest_contract(),       &ranks_agree_contract(),
-      &nothing_left_behind_contract()};
+      &protocol_contract(),         &starts_contract(),
+      &owned_resources_contract(),  &keys_valid_contract(),
+      &keys_reachable_contract(),   &keys_covered_contract(),
+      &signatures_match_contract(), &workspace_fits_contract(),
+      &memory_covers_contract(),    &dummy_legal_contract(),
+      &warmup_complete_contract(),  &ready_honest_contract(),
+      &ranks_agree_contract(),      &nothing_left_behind_contract(),
+      &numerics_contract()};
   return all;
 }
 

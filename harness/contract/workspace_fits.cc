@@ -1,10 +1,12 @@
 // workspace-fits: what serving asks of the shared workspace, start-up reserved, for each layer kind
-// and consumer alone. A larger reservation of another kind only masks a missing one.
+// alone. A larger reservation of another kind only masks a missing one; that of another consumer of
+// the same kind (the indexer's, which its top-k lives on) always goes with it, and is noted.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
 
 #include "harness/contract/builtin.h"
 #include "harness/contract/fold.h"
@@ -27,6 +29,22 @@ struct Need {
   std::string phase;
 };
 using Needs = std::map<std::tuple<std::string, std::string, int>, Need>;  // kind, consumer, rank
+
+// The most that a kind reserved on a rank, and which consumer did.
+struct Reserved {
+  std::int64_t bytes = 0;
+  std::string consumer;
+  std::size_t at = 0;
+};
+std::map<std::pair<std::string, int>, Reserved> by_kind(const Needs& needs) {
+  std::map<std::pair<std::string, int>, Reserved> out;
+  for (const auto& [where, need] : needs) {
+    const auto& [kind, consumer, rank] = where;
+    Reserved& most = out[{kind, rank}];
+    if (need.reserved > most.bytes) most = {need.reserved, consumer, need.reserved_at};
+  }
+  return out;
+}
 
 Needs collect(const View& view) {
   Needs out;
@@ -77,47 +95,88 @@ class WorkspaceFits : public Contract {
   Result judge(const Context& context) const override {
     const View view(context.trace);
     const Needs needs = collect(view);
-    Fold fold;
+    const auto kinds = by_kind(needs);
+    Fold broken, noted;
     for (const auto& [where, need] : needs) {
       const auto& [kind, consumer, rank] = where;
-      const bool short_ = need.asked > std::max<std::int64_t>(0, need.reserved);
-      if (!short_ && !need.grew && need.beyond < 0) continue;
-      Finding f;
-      f.contract = kName;
-      f.phase = short_ ? "serve" : need.phase;
-      f.layer = need.layer;
-      f.layer_kind = kind;
-      f.role = need.role;
-      f.rank = rank;
-      f.key = fmt::format("workspace/{}/{}", kind.empty() ? "engine" : kind,
-                          consumer.empty() ? "any" : consumer);
-      const std::string who = kind.empty() ? std::string("the engine") : kind + " layers";
-      if (short_) {
-        f.expected = fmt::format("at most {} bytes, as {} reserved before ready",
-                                 std::max<std::int64_t>(0, need.reserved), who);
-        f.seen = fmt::format("{} bytes asked in serve", need.asked);
-        f.events.push_back(need.asked_at);
-        if (need.reserved >= 0) f.events.push_back(need.reserved_at);
-      } else {
-        f.expected = "no growth after ready or when locked";
-        f.seen = need.grew ? "the workspace grew and its base moved"
-                           : fmt::format("{} bytes asked of a locked workspace of {}", need.beyond,
-                                         need.capacity);
+      const Reserved& reserved = kinds.at({kind, rank});
+      const bool is_short = need.asked > reserved.bytes;
+      if (is_short || need.grew || need.beyond >= 0) {
+        broken.add(finding(where, need, reserved, is_short), kind + consumer);
+      } else if (need.asked > std::max<std::int64_t>(0, need.reserved)) {
+        noted.add(note(where, need, reserved), kind + consumer);
       }
-      if (need.grew) f.events.push_back(need.grew_at);
-      if (need.beyond >= 0) f.events.push_back(need.beyond_at);
-      f.message =
-          fmt::format("{}{}{}: {}; {}{}", who, consumer.empty() ? "" : ", ", consumer, f.expected,
-                      f.seen, short_ && need.grew ? "; the workspace grew" : "");
-      f.detail = {{"reserved_bytes", std::max<std::int64_t>(0, need.reserved)},
-                  {"asked_bytes", std::max<std::int64_t>(0, need.asked)},
-                  {"grew", need.grew}};
-      fold.add(std::move(f), kind + consumer);
     }
-    std::vector<Finding> findings = fold.take();
+    std::vector<Finding> findings = broken.take();
     if (findings.empty() && !view.reached("serve"))
       return not_observed(kName, {}, "the run ended before serving");
-    return conclude(kName, std::move(findings));
+    Result result = conclude(kName, std::move(findings));
+    result.notes = noted.take();
+    return result;
+  }
+
+ private:
+  static std::string who(const std::string& kind) {
+    return kind.empty() ? std::string("the engine") : kind + " layers";
+  }
+
+  static Finding about(const Needs::key_type& where, const Need& need) {
+    const auto& [kind, consumer, rank] = where;
+    Finding f;
+    f.contract = kName;
+    f.phase = "serve";
+    f.layer = need.layer;
+    f.layer_kind = kind;
+    f.role = need.role;
+    f.rank = rank;
+    f.key = fmt::format("workspace/{}/{}", kind.empty() ? "engine" : kind,
+                        consumer.empty() ? "any" : consumer);
+    return f;
+  }
+
+  static Finding finding(const Needs::key_type& where, const Need& need, const Reserved& reserved,
+                         bool is_short) {
+    const auto& [kind, consumer, rank] = where;
+    Finding f = about(where, need);
+    if (is_short) {
+      f.expected =
+          fmt::format("at most {} bytes, as {} reserved before ready", reserved.bytes, who(kind));
+      f.seen = fmt::format("{} bytes asked in serve", need.asked);
+      f.events.push_back(need.asked_at);
+      if (reserved.bytes > 0) f.events.push_back(reserved.at);
+    } else {
+      f.phase = need.phase;
+      f.expected = "no growth after ready or when locked";
+      f.seen = need.grew ? "the workspace grew and its base moved"
+                         : fmt::format("{} bytes asked of a locked workspace of {}", need.beyond,
+                                       need.capacity);
+    }
+    if (need.grew) f.events.push_back(need.grew_at);
+    if (need.beyond >= 0) f.events.push_back(need.beyond_at);
+    f.message =
+        fmt::format("{}{}{}: {}; {}{}", who(kind), consumer.empty() ? "" : ", ", consumer,
+                    f.expected, f.seen, is_short && need.grew ? "; the workspace grew" : "");
+    f.detail = {{"reserved_bytes", reserved.bytes},
+                {"asked_bytes", std::max<std::int64_t>(0, need.asked)},
+                {"grew", need.grew}};
+    return f;
+  }
+
+  static Finding note(const Needs::key_type& where, const Need& need, const Reserved& reserved) {
+    const auto& [kind, consumer, rank] = where;
+    Finding f = about(where, need);
+    const std::string other = reserved.consumer.empty() ? "another consumer" : reserved.consumer;
+    f.expected =
+        fmt::format("at most {} bytes, as {} reserved before ready",
+                    std::max<std::int64_t>(0, need.reserved), consumer.empty() ? "it" : consumer);
+    f.seen = fmt::format("{} bytes asked in serve, within the {} that {} reserved", need.asked,
+                         reserved.bytes, other);
+    f.message = fmt::format("{}, {}: {}", who(kind), consumer.empty() ? "any" : consumer, f.seen);
+    f.events = {need.asked_at, reserved.at};
+    f.detail = {{"reserved_bytes", std::max<std::int64_t>(0, need.reserved)},
+                {"asked_bytes", need.asked},
+                {"kind_reserved_bytes", reserved.bytes}};
+    return f;
   }
 };
 

@@ -58,6 +58,17 @@ const std::vector<EventKind>& event_kinds() {
       {"kv",
        {{"bytes", kNumber}, {"blocks", kNumber}, {"tokens", kNumber}, {"concurrency", kNumber}},
        "the KV cache was sized"},
+      {"state",
+       {{"at", kString}, {"keeps", kArray}},
+       "the engine's own state at a point; fields named in keeps are to be as in the first of "
+       "them"},
+      {"limits",
+       {{"max_num_batched_tokens", kNumber}, {"max_num_seqs", kNumber}, {"max_model_len", kNumber}},
+       "what every batch of this rank has to obey"},
+      {"poisoned",
+       {{"what", kString}, {"value", kString}, {"status", kString}},
+       "a dummy step with poisoned contents; status begin, then end with the same probe's result "
+       "before and after"},
       {"ready", {{"clock", kString}}, "one of the readiness clocks struck"},
       {"request", {{"id", kAny}, {"ok", kBool}}, "a request ended"},
       {"counter", {{"name", kString}, {"value", kNumber}}, "a figure"},
@@ -127,6 +138,7 @@ const std::vector<FigureRule>& figures() {
       {"steps_served", "steps", kNone, "forward steps in serve"},
       {"requests_ok", "requests", kHigher, "requests that ended as they should"},
       {"output_tokens", "tokens", kHigher, "tokens that serve produced"},
+      {"preemptions", "requests", kLower, "requests that lost their blocks to older ones in serve"},
       {"peak_rss_bytes", "bytes", kLower, "peak resident host memory, largest worker"},
       {"skips", "steps", kLower, "warmup steps that were requested and not executed"},
   };

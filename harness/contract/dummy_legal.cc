@@ -1,0 +1,195 @@
+// dummy-legal: a dummy batch obeys every limit that a real batch obeys, and what it is filled with
+// does not matter.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+
+#include "harness/contract/builtin.h"
+#include "harness/contract/fold.h"
+#include "harness/contract/view.h"
+
+namespace warmgate::contract {
+namespace {
+
+constexpr const char* kName = "dummy-legal";
+
+struct Limits {
+  std::int64_t tokens = -1, requests = -1, length = -1;  // -1: unknown
+  bool known() const { return tokens >= 0 || requests >= 0 || length >= 0; }
+};
+
+// What the engine says counts for its rank; else what it was started with.
+Limits started_with(const Context& context) {
+  if (context.resolved == nullptr) return {};
+  const auto& limits = context.resolved->limits;
+  return {limits.max_num_batched_tokens, limits.max_num_seqs, limits.max_model_len};
+}
+
+struct Rule {
+  const char *field, *key, *limit;  // of the step event; of the finding; as the limit is called
+  std::int64_t Limits::*most;
+  std::int64_t least;  // of the field, where the step has it
+};
+constexpr std::array<Rule, 4> kRules = {{
+    {"rows", "rows", "max_num_batched_tokens", &Limits::tokens, 1},
+    {"requests", "requests", "max_num_seqs", &Limits::requests, 1},
+    {"longest", "length", "max_model_len", &Limits::length, 1},
+    // A draft's input buffers are as long as the target's.
+    {"draft_rows", "draft_rows", "max_num_batched_tokens", &Limits::tokens, 0},
+}};
+
+class Judge {
+ public:
+  explicit Judge(const Context& context) : view_(context.trace), fallback_(started_with(context)) {}
+
+  Result run() {
+    for (std::size_t i = 0; i < view_.size(); ++i) {
+      const trace::Event& e = view_.event(i);
+      if (e.ev == "limits") {
+        Limits& limits = limits_[rank_of(e)];
+        limits = {e.num("max_num_batched_tokens", -1), e.num("max_num_seqs", -1),
+                  e.num("max_model_len", -1)};
+      } else if (e.ev == "step") {
+        step(i);
+      } else if (e.ev == "poisoned") {
+        poisoned(i);
+      }
+    }
+    for (const auto& [where, begun] : open_) faulted(where.first, begun);
+    std::vector<Finding> findings = fold_.take();
+    if (findings.empty() && steps_ == 0)
+      return not_observed(kName, {}, "the run ended before any dummy step");
+    if (findings.empty() && !judged_)
+      return not_applicable(kName, "no limit is known that a batch would have to obey");
+    return conclude(kName, std::move(findings), State::kKept, reach());
+  }
+
+ private:
+  // Every batch that start-up makes is a stand-in for a real one, whatever it calls itself.
+  void step(std::size_t i) {
+    const trace::Event& e = view_.event(i);
+    if (text(e, "kind") == "other" || e.flag("final")) return;
+    if (text(e, "kind") != "dummy" && !view_.is_startup(view_.phase(i))) return;
+    ++steps_;
+    const auto own = limits_.find(rank_of(e));
+    const Limits& limits = own != limits_.end() ? own->second : fallback_;
+    if (!limits.known()) return;
+    judged_ = true;
+    for (std::size_t r = 0; r < kRules.size(); ++r) {
+      const Rule& rule = kRules[r];
+      const std::int64_t most = limits.*rule.most;
+      if (!has_number(e, rule.field) || most < 0) continue;
+      const std::int64_t value = e.num(rule.field);
+      auto& [reached, limit] = reached_[r];
+      reached = std::max(reached, value);
+      limit = most;
+      if (value >= rule.least && value <= most) continue;
+      Finding f = base(rule.key, i);
+      f.expected = fmt::format("{} to {} ({})", rule.least, most, rule.limit);
+      f.seen = fmt::format("{} {} in a {} step", value, rule.field, text(e, "kind"));
+      f.message = fmt::format("a {} step of {} has {} {}, a real one may have {} to {} ({})",
+                              text(e, "kind"), view_.phase(i), value, rule.field, rule.least, most,
+                              rule.limit);
+      fold_.add(std::move(f), std::to_string(i));
+    }
+    if (e.num("requests") > e.num("rows") && has_number(e, "rows") && has_number(e, "requests")) {
+      Finding f = base("empty_requests", i);
+      f.expected = "at least one row a request";
+      f.seen = fmt::format("{} rows over {} requests", e.num("rows"), e.num("requests"));
+      f.message = fmt::format("a {} step of {} has {}", text(e, "kind"), view_.phase(i), f.seen);
+      fold_.add(std::move(f), std::to_string(i));
+    }
+  }
+
+  // `poisoned` twice a step: status begin, then end with what the same probe gave before and after.
+  void poisoned(std::size_t i) {
+    const trace::Event& e = view_.event(i);
+    const std::pair<int, std::string> where{rank_of(e), std::string(text(e, "what"))};
+    if (text(e, "status") == "begin") {
+      open_[where] = i;
+      return;
+    }
+    open_.erase(where);
+    ++poisoned_;
+    const auto before = e.body.find("before"), after = e.body.find("after");
+    if (before != e.body.end() && after != e.body.end() && *before == *after) return;
+    Finding f = base("contents/" + where.second, i);
+    f.expected = "the same result as before";
+    f.seen = fmt::format("another one, with {} filled with {}", where.second, text(e, "value"));
+    f.message =
+        fmt::format("a dummy step whose {} were {} changed what the engine gives afterwards",
+                    where.second, text(e, "value"));
+    f.detail = {{"before", before != e.body.end() ? *before : nlohmann::json()},
+                {"after", after != e.body.end() ? *after : nlohmann::json()}};
+    fold_.add(std::move(f), where.second);
+  }
+
+  void faulted(int rank, std::size_t begun) {
+    const trace::Event& e = view_.event(begun);
+    Finding f = base(fmt::format("contents/{}", text(e, "what")), begun);
+    f.rank = rank;
+    f.expected = "a dummy step that ends, whatever it is filled with";
+    f.seen =
+        fmt::format("it never ended, with {} filled with {}", text(e, "what"), text(e, "value"));
+    f.message = fmt::format("a dummy step whose {} were {} did not come back", text(e, "what"),
+                            text(e, "value"));
+    fold_.add(std::move(f), std::string(text(e, "what")));
+  }
+
+  Finding base(std::string key, std::size_t i) const {
+    Finding f;
+    f.contract = kName;
+    f.key = std::move(key);
+    f.phase = view_.phase(i);
+    f.rank = rank_of(view_.event(i));
+    f.events = {i};
+    return f;
+  }
+
+  // How near to the limits start-up came: a boundary that nothing reached was not tried.
+  std::string reach() const {
+    std::string out;
+    for (std::size_t r = 0; r < 3; ++r) {
+      const auto it = reached_.find(r);
+      if (it == reached_.end()) continue;
+      out += fmt::format("{}{} of {} {}", out.empty() ? "reached " : ", ", it->second.first,
+                         it->second.second, kRules[r].limit);
+    }
+    if (poisoned_ > 0)
+      out += fmt::format("{}{} with poisoned contents", out.empty() ? "" : "; ",
+                         counted(poisoned_, "step"));
+    return out;
+  }
+
+  View view_;
+  Limits fallback_;
+  std::map<int, Limits> limits_;
+  std::map<std::size_t, std::pair<std::int64_t, std::int64_t>> reached_;  // rule → value, limit
+  std::map<std::pair<int, std::string>, std::size_t> open_;
+  std::size_t steps_ = 0, poisoned_ = 0;
+  bool judged_ = false;
+  Fold fold_;
+};
+
+class DummyLegal : public Contract {
+ public:
+  std::string_view name() const override { return kName; }
+  std::string_view promise() const override {
+    return "batches that start-up makes obey the limits of real ones, and their contents do not "
+           "matter";
+  }
+  std::vector<std::string> needs() const override { return {"step"}; }
+  Result judge(const Context& context) const override { return Judge(context).run(); }
+};
+
+}  // namespace
+
+const Contract& dummy_legal_contract() {
+  static const DummyLegal contract;
+  return contract;
+}
+
+}  // namespace warmgate::contract

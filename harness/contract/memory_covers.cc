@@ -1,0 +1,160 @@
+// memory-covers: the step memory that profiling measured is enough for serving, and not absurdly
+// more. What lasts (weights, caches, buffers) is known by its size; what comes and goes is known
+// from profiling alone, and the KV cache takes everything that profiling left.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "harness/contract/builtin.h"
+#include "harness/contract/fold.h"
+#include "harness/contract/view.h"
+
+namespace warmgate::contract {
+namespace {
+
+constexpr const char* kName = "memory-covers";
+
+/// Absurd: more than this many times what any later phase took at once, and this much on top.
+constexpr double kTooMany = 2;
+constexpr std::int64_t kSlackBytes = std::int64_t{1} << 30;
+
+struct Use {
+  std::int64_t bytes = 0;  // above what lasted
+  std::size_t event = 0;
+  std::string phase;
+};
+
+struct Rank {
+  std::optional<Use> profile, serve, later;  // later: the largest of warmup, capture, serve
+  std::optional<std::int64_t> lasting;       // at the end of the phase before
+  std::optional<std::pair<std::int64_t, std::size_t>> budget;  // requested bytes, where kv names it
+  std::optional<std::pair<std::int64_t, std::size_t>> served_peak;
+};
+
+std::int64_t above(std::int64_t peak, std::int64_t lasting) {
+  return elapsed_ns(lasting, peak);  // a difference that saturates: sizes are claims too
+}
+
+std::map<int, Rank> collect(const View& view) {
+  std::map<int, Rank> out;
+  for (std::size_t i = 0; i < view.size(); ++i) {
+    const trace::Event& e = view.event(i);
+    Rank& rank = out[rank_of(e)];
+    if (e.ev == "kv" && has_number(e, "budget_bytes")) rank.budget = {e.num("budget_bytes"), i};
+    if (e.ev != "phase_end" || !has_number(e, "peak_bytes") || !has_number(e, "persistent_bytes"))
+      continue;
+    const std::string_view phase = view.phase(i);
+    const std::int64_t peak = e.num("peak_bytes"), lasting = e.num("persistent_bytes");
+    // Of profiling, what is left at its end is known to whoever sizes the cache. A later phase has
+    // what lasted before it began; what it added for good it took too.
+    if (phase == "profile") {
+      rank.profile = {above(peak, lasting), i, "profile"};
+    } else if (rank.profile && rank.lasting && (View::is_warmup(phase) || phase == "serve")) {
+      const Use use{above(peak, *rank.lasting), i, std::string(phase)};
+      if (!rank.later || use.bytes > rank.later->bytes) rank.later = use;
+      if (phase == "serve") {
+        rank.serve = use;
+        rank.served_peak = {peak, i};
+      }
+    }
+    rank.lasting = lasting;
+  }
+  return out;
+}
+
+class MemoryCovers : public Contract {
+ public:
+  std::string_view name() const override { return kName; }
+  std::string_view promise() const override {
+    return "serving takes no more step memory than profiling measured, and profiling not more than "
+           "twice what any later phase takes plus 1 GiB";
+  }
+  std::vector<std::string> needs() const override { return {"phase_end"}; }
+
+  Result judge(const Context& context) const override {
+    const View view(context.trace);
+    Fold fold, notes;
+    bool measured = false, served = false;
+    for (const auto& [number, rank] : collect(view)) {
+      measured |= rank.profile.has_value();
+      served |= rank.profile && rank.serve;
+      if (!rank.profile) continue;
+      const Use& profile = *rank.profile;
+      if (rank.serve && rank.serve->bytes > profile.bytes)
+        fold.add(too_small("peak", *rank.serve, profile, number), "peak");
+      if (rank.budget && rank.served_peak && rank.served_peak->first > rank.budget->first)
+        fold.add(over_budget(*rank.budget, *rank.served_peak, number), "budget");
+      if (rank.later && rank.later->phase != "serve" && rank.later->bytes > profile.bytes)
+        notes.add(too_small("start-up", *rank.later, profile, number), "start-up");
+      if (rank.serve && rank.later &&
+          static_cast<double>(profile.bytes) >
+              kTooMany * static_cast<double>(rank.later->bytes) + static_cast<double>(kSlackBytes))
+        fold.add(too_large(profile, *rank.later, number), "absurd");
+    }
+    Result result = conclude(kName, fold.take());
+    if (result.findings.empty() && !measured)
+      return not_observed(kName, {}, "no profiling said its peak_bytes and persistent_bytes");
+    if (result.findings.empty() && !served)
+      return not_observed(kName, {}, "the run ended before serving said its peak_bytes");
+    result.notes = notes.take();
+    return result;
+  }
+
+ private:
+  static Finding base(std::string key, std::string phase, int rank) {
+    Finding f;
+    f.contract = kName;
+    f.key = std::move(key);
+    f.phase = std::move(phase);
+    f.rank = rank;
+    return f;
+  }
+  static Finding too_small(std::string key, const Use& use, const Use& profile, int rank) {
+    Finding f = base(std::move(key), use.phase, rank);
+    f.expected =
+        fmt::format("at most {} bytes of step memory, as profiling measured", profile.bytes);
+    f.seen = fmt::format("{} bytes in {}", use.bytes, use.phase);
+    f.message = fmt::format(
+        "{} took {} bytes above what lasts, profiling {}: {} bytes were left to "
+        "the KV cache that are not there",
+        use.phase, use.bytes, profile.bytes, above(use.bytes, profile.bytes));
+    f.events = {use.event, profile.event};
+    return f;
+  }
+  static Finding too_large(const Use& profile, const Use& later, int rank) {
+    Finding f = base("absurd", "profile", rank);
+    f.expected =
+        fmt::format("at most twice the {} bytes of {}, and 1 GiB", later.bytes, later.phase);
+    f.seen = fmt::format("{} bytes in profile", profile.bytes);
+    f.message = fmt::format(
+        "profiling took {} bytes of step memory, nothing after it more than {}: "
+        "the difference is missing from the KV cache",
+        profile.bytes, later.bytes);
+    f.events = {profile.event, later.event};
+    return f;
+  }
+  static Finding over_budget(const std::pair<std::int64_t, std::size_t>& budget,
+                             const std::pair<std::int64_t, std::size_t>& peak, int rank) {
+    Finding f = base("budget", "serve", rank);
+    f.expected =
+        fmt::format("at most the {} bytes that the KV cache was sized within", budget.first);
+    f.seen = fmt::format("{} bytes in serve", peak.first);
+    f.message = fmt::format(
+        "serving took {} bytes in all, {} more than the engine may: what is made "
+        "after sizing was not counted",
+        peak.first, above(peak.first, budget.first));
+    f.events = {peak.second, budget.second};
+    return f;
+  }
+};
+
+}  // namespace
+
+const Contract& memory_covers_contract() {
+  static const MemoryCovers contract;
+  return contract;
+}
+
+}  // namespace warmgate::contract

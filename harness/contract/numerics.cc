@@ -1,0 +1,138 @@
+// numerics: what ran agrees with an independent computation of the same step. The engine compares
+// while it runs and sends `check` events of kind numerics; here they are judged.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "harness/contract/builtin.h"
+#include "harness/contract/fold.h"
+#include "harness/contract/numeric_checks.h"
+
+namespace warmgate::contract {
+
+std::vector<NumericCheck> numeric_checks(const View& view) {
+  std::vector<NumericCheck> out;
+  for (std::size_t i = 0; i < view.size(); ++i) {
+    const trace::Event& e = view.event(i);
+    if (e.ev != "check" || text(e, "kind") != "numerics") continue;
+    NumericCheck c;
+    c.event = i;
+    c.rank = rank_of(e);
+    c.layer = layer_of(e);
+    c.tensor = text(e, "tensor");
+    c.layer_kind = text(e, "layer_kind");
+    c.role = text(e, "role");
+    c.phase = view.phase(i);
+    c.exact = e.flag("exact");
+    c.count = std::max<std::int64_t>(1, e.num("count", 1));
+    // A check may ask for more than everybody does, never for less.
+    c.limit = std::min(kNumericLimit, e.real("limit", kNumericLimit));
+    if (!(c.limit >= 0)) c.limit = 0;
+    // NaN and infinity have no spelling in JSON: an error that is no number is one of them. An
+    // exact check need not have any.
+    c.error = e.real("error", c.exact ? 0 : std::nan(""));
+    c.mismatches = e.num("mismatches");
+    c.poisoned = e.num("poisoned");
+    out.push_back(std::move(c));
+  }
+  return out;
+}
+
+namespace {
+
+constexpr const char* kName = "numerics";
+
+Finding finding(const NumericCheck& c, const char* what, std::string expected, std::string seen) {
+  Finding f;
+  f.contract = kName;
+  f.phase = c.phase;
+  f.layer = c.layer;
+  f.layer_kind = c.layer_kind;
+  f.role = c.role;
+  f.rank = c.rank;
+  f.key = fmt::format("{}/{}/{}", c.layer_kind.empty() ? "engine" : c.layer_kind, c.tensor, what);
+  f.expected = std::move(expected);
+  f.seen = std::move(seen);
+  f.message = fmt::format("{} of {}: {}, {} expected", c.tensor,
+                          layer_text(c.layer, c.layer_kind, c.role), f.seen, f.expected);
+  f.events = {c.event};
+  return f;
+}
+
+class Numerics : public Contract {
+ public:
+  std::string_view name() const override { return kName; }
+  std::string_view promise() const override {
+    return "row errors against an independent computation are at most 1/128, integers and layouts "
+           "are exact, poison is gone";
+  }
+  std::vector<std::string> needs() const override { return {"check"}; }
+
+  Result judge(const Context& context) const override {
+    const View view(context.trace);
+    const auto checks = numeric_checks(view);
+    if (checks.empty())
+      return not_observed(kName, {}, "nothing that this engine ran was compared with a reference");
+    // One finding a tensor, kind and phase, with the worst of it: the error is part of its text.
+    std::map<std::tuple<std::string, std::string, std::string, std::string, int>, Worst> all;
+    std::int64_t compared = 0;
+    for (const NumericCheck& c : checks) {
+      compared += c.count;
+      Worst& worst = all[{c.phase, c.tensor, c.layer_kind, c.role, c.rank}];
+      if (!(c.error >= 0 && c.error <= c.limit)) worst.raise(worst.error, c, c.error);
+      if (c.mismatches != 0)
+        worst.raise(worst.mismatches, c, std::abs(static_cast<double>(c.mismatches)));
+      if (c.poisoned != 0)
+        worst.raise(worst.poisoned, c, std::abs(static_cast<double>(c.poisoned)));
+    }
+    Fold fold;
+    for (const auto& [where, worst] : all) {
+      if (const NumericCheck* c = worst.error.check) {
+        fold.add(finding(*c, "error", fmt::format("at most {:.6f}", c->limit),
+                         std::isfinite(c->error) ? fmt::format("a row error of {:.6f}", c->error)
+                                                 : std::string("a row error that is no number")),
+                 where_text(*c));
+      }
+      if (const NumericCheck* c = worst.mismatches.check)
+        fold.add(finding(*c, "exact", "no element that differs",
+                         counted(static_cast<std::size_t>(std::llabs(c->mismatches)), "element") +
+                             " that differ"),
+                 where_text(*c));
+      if (const NumericCheck* c = worst.poisoned.check)
+        fold.add(finding(*c, "poison", "no poison left",
+                         counted(static_cast<std::size_t>(std::llabs(c->poisoned)), "element") +
+                             " still poisoned"),
+                 where_text(*c));
+    }
+    return conclude(kName, fold.take(), State::kKept, fmt::format("{} checks", compared));
+  }
+
+ private:
+  struct Worst {
+    struct Of {
+      const NumericCheck* check = nullptr;
+      double value = 0;
+    };
+    Of error, mismatches, poisoned;
+    // NaN is worse than any number.
+    static void raise(Of& of, const NumericCheck& check, double value) {
+      if (of.check != nullptr && (std::isnan(of.value) || value <= of.value)) return;
+      of = {&check, value};
+    }
+  };
+  static std::string where_text(const NumericCheck& c) {
+    return fmt::format("{}/{}", c.layer, c.rank);
+  }
+};
+
+}  // namespace
+
+const Contract& numerics_contract() {
+  static const Numerics contract;
+  return contract;
+}
+
+}  // namespace warmgate::contract
