@@ -97,5 +97,20 @@ TEST_F(Bounds, TheLargestOfEachIntegerIsRefusedOrTaken) {
   }
 }
 
+TEST_F(Bounds, ASetWithoutAValueSaysSo) {
+  LoadOptions options;
+  for (const char* set :
+       {"limits.max_model_len=", "limits.max_model_len=  ", "limits.max_model_len=# a word"}) {
+    options.overlays = {set};
+    EXPECT_EQ(problems(kSmall, options), std::string("--set ") + set +
+                                             ": limits.max_model_len: nothing after '='; give a "
+                                             "value, or leave this --set out");
+  }
+  for (const char* set : {"limits.max_model_len=~", "limits.max_model_len=null"}) {
+    options.overlays = {set};
+    EXPECT_THAT(problems(kSmall, options), HasSubstr("limits.max_model_len")) << set;
+  }
+}
+
 }  // namespace
 }  // namespace warmgate::scenario

@@ -24,6 +24,7 @@ bool is_yaml(const fs::path& path) {
 // are no YAML are found, and reported, too.
 bool is_scenario(const fs::path& path) {
   std::ifstream in(path);
+  if (!in) return true;  // loading says why; a gate must not shrink
   std::string line;
   for (std::size_t read = 0; read < kMaxFileBytes && std::getline(in, line); read += line.size()) {
     const std::size_t begin = line.find_first_not_of("\xEF\xBB\xBF{ \"'");
@@ -108,6 +109,8 @@ std::vector<fs::path> find_scenarios(const std::vector<std::string>& paths) {
     std::error_code error;
     const std::size_t before = found.size();
     const bool exists = !text.empty() && fs::exists(text, error);
+    const bool missing = !error || error == std::errc::no_such_file_or_directory ||
+                         error == std::errc::not_a_directory;
     const bool pattern = text.find_first_of("*?[") != std::string::npos;
     if (exists) {
       take(text, true, found);
@@ -119,14 +122,16 @@ std::vector<fs::path> find_scenarios(const std::vector<std::string>& paths) {
     }
     if (found.size() > before) continue;
     problems.add(place, "",
-                 !exists && !pattern ? "no such file or folder"
-                                     : "no scenario (a .yaml file with the key scenario) in it");
+                 !exists && !missing   ? error.message()  // a circle of links, a closed folder
+                 : !exists && !pattern ? "no such file or folder"
+                                       : "no scenario (a .yaml file with the key scenario) in it");
   }
   problems.throw_if_any();
   std::vector<std::pair<fs::path, fs::path>> keyed;
   for (const fs::path& path : found) {
     std::error_code error;
-    keyed.emplace_back(fs::weakly_canonical(path, error), path.lexically_normal());
+    fs::path canonical = fs::weakly_canonical(path, error);
+    keyed.emplace_back(error ? fs::absolute(path) : std::move(canonical), path.lexically_normal());
   }
   std::sort(keyed.begin(), keyed.end(),
             [](const auto& a, const auto& b) { return a.second < b.second; });

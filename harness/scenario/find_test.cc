@@ -68,5 +68,19 @@ TEST_F(Find, LinksInCirclesEnd) {
   EXPECT_EQ(find({"a"}).size(), 1u);
 }
 
+TEST_F(Find, WhatCannotBeReadIsNotDroppedAndSaysWhy) {
+  write("a/one.yaml", "scenario: one\n");
+  for (const char* name : {"loop.yaml", "other.yaml"})
+    std::filesystem::create_symlink(name, folder_ / "a" / name);  // each leads to itself
+  EXPECT_THAT(find({"a"}), ElementsAre("a/loop.yaml", "a/one.yaml", "a/other.yaml"));
+  EXPECT_THAT(find({"a/*.yaml"}), ElementsAre("a/loop.yaml", "a/one.yaml", "a/other.yaml"));
+  EXPECT_THAT(refuse({"a/loop.yaml"}), HasSubstr("oo many levels of symbolic links"));
+  EXPECT_THAT(problems_of(folder_ / "a/loop.yaml"), HasSubstr("oo many levels of symbolic links"));
+  EXPECT_THAT(refuse({std::string(5000, 'x')}), HasSubstr("name too long"));
+  if (::geteuid() == 0) return;  // root reads everything
+  std::filesystem::permissions(write("a/closed.yaml", "x: 1\n"), std::filesystem::perms::none);
+  EXPECT_THAT(find({"a"}), ::testing::Contains("a/closed.yaml"));
+}
+
 }  // namespace
 }  // namespace warmgate::scenario

@@ -105,7 +105,13 @@ std::vector<SetOverlay> read_sets(const std::vector<std::string>& texts, const N
       problems.add(whole, path, target.why);
       continue;
     }
-    const NodePtr value = parse_yaml(text.substr(equals + 1), shown_as, problems);
+    const std::string written = text.substr(equals + 1);
+    const std::size_t first = written.find_first_not_of(" \t\r\n");
+    if (first == std::string::npos || written[first] == '#') {
+      problems.add(whole, path, "nothing after '='; give a value, or leave this --set out");
+      continue;
+    }
+    const NodePtr value = parse_yaml(written, shown_as, problems);
     const NodePtr good = value ? checker.check(value, *target.field) : nullptr;
     if (!good) continue;
     set.overlay = with_layer(expand_layers(wrap(target.keys, good)), "--set");
