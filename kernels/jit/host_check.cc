@@ -173,7 +173,9 @@ HostCheck check_on_host(const Key& key) {
     const bool of_result = fault.kind == "unwritten" || fault.kind == "wrong_result";
     check.file = of_result ? find_kernel(key.kernel)->file : short_path(fault.location.file_name());
     check.line = of_result ? 0 : static_cast<int>(fault.location.line());
-    const std::string text = source_line(check.file, check.line);
+    std::string text = source_line(check.file, check.line);
+    // What ends a statement in C++ is only noise in a sentence.
+    text.resize(text.find_last_not_of(" ;{\r") + 1);
     if (!text.empty()) check.message += " in: " + text;
   } catch (const std::runtime_error& error) {
     check.fault = "bad_key";
