@@ -55,6 +55,41 @@ TEST_F(Cli, TheRepeatCommandRepeats) {
   EXPECT_EQ(shell(command).code, 1) << command;
 }
 
+TEST_F(Cli, TheReportsVerbIsThatOfItsCommand) {
+  for (const std::string verb : {"run", "gate"}) {
+    const Ran ran = warmgate({verb, small_, "--no-expect", "--json", "-"});
+    const auto report = nlohmann::json::parse(ran.out);
+    EXPECT_EQ(report["verb"], verb);
+    const std::string command = report["command"];
+    EXPECT_THAT(command, HasSubstr(" " + verb + " " + small_));
+    EXPECT_EQ(shell(command).code, ran.code) << command;
+  }
+}
+
+TEST_F(Cli, WhatThisBuildCannotStartIsNoFailure) {
+  for (const char* command : {"run", "gate", "ab", "accept"}) {
+    const Ran ran = warmgate({command, small_, "--device", "cuda"});
+    EXPECT_EQ(ran.code, 2) << command << ran.out;
+    EXPECT_THAT(ran.err,
+                HasSubstr("--device: this engine has no ops for device cuda; it has meta"));
+    EXPECT_THAT(ran.out, IsEmpty());
+  }
+  EXPECT_EQ(warmgate({"step", small_, "--device", "cuda"}).code, 128);
+  // Sizes and keys can be had without the device.
+  EXPECT_EQ(warmgate({"plan", small_, "--device", "cuda"}).code, 0);
+  EXPECT_EQ(warmgate({"resolve", small_, "--device", "cuda"}).code, 0);
+  const std::string file =
+      dir_.write("cuda.yaml", small_scenario() + "target: {native: {device: cuda}}\n").string();
+  const Ran run = warmgate({"run", file});
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.err, HasSubstr("cuda.yaml:"));
+  EXPECT_THAT(run.err, HasSubstr("target: {native: {device: cuda}}"));
+  const Ran gate = warmgate({"gate", file, small_});
+  EXPECT_EQ(gate.code, 0) << gate.out << gate.err;
+  EXPECT_THAT(gate.out, HasSubstr("SKIP"));
+  EXPECT_EQ(warmgate({"gate", file}).code, 3);
+}
+
 TEST_F(Cli, ATypoIsTwoAndIsPointedAt) {
   std::string text = small_scenario();
   text.replace(text.find("max_model_len"), 13, "max_modle_len");

@@ -52,7 +52,9 @@ int gate_command(const CommandLine& line, Console& console) {
                                        : "no scenario has one of these tags");
     result.verdict = verdict::Verdict::kSkip;  // nothing was judged; the report says so too
   } else {
-    result = execute(files, line.run, line, console);
+    run::Options options = line.run;
+    options.skip_unfit = true;
+    result = execute(files, options, line, console);
   }
   std::vector<verdict::Verdict> verdicts;
   for (const run::ScenarioResult& s : result.scenarios) verdicts.push_back(s.verdict);

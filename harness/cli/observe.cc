@@ -11,7 +11,18 @@ run::ScenarioResult observe(const CommandLine& line, Console& console, bool& int
   run::Options options = line.run;
   options.repeat = 1;
   options.expect = false;
-  run::GateResult result = execute({line.paths.front()}, options, line, console);
+  std::vector<scenario::Scenario> scenarios;
+  scenarios.push_back(scenario::load_scenario(line.paths.front(), run::load_options(options)));
+  // Shapes, sizes and keys are those of the chosen device's overlay; nothing need be computed, nor
+  // the device be here.
+  for (scenario::Variant& variant : scenarios.front().variants) {
+    if (variant.target.kind != scenario::Target::Kind::kNative) continue;
+    for (scenario::Resolved& rank : variant.ranks) rank.device = "meta";
+  }
+  run::GateResult result;
+  watched(line, console, [&](target::CancelToken& cancel, const run::Progress& progress) {
+    result = run::run_loaded(std::move(scenarios), options, cancel, progress);
+  });
   interrupted = result.interrupted;
   if (interrupted) return {};
   run::ScenarioResult out = std::move(result.scenarios.at(0));

@@ -30,6 +30,7 @@ int step_command(const CommandLine& line, Console& console) {
   run::StepOptions options;
   options.scenario = line.paths.front();
   options.run = line.run;
+  options.run.verb = "run";
   options.fingerprint = line.fingerprint;
   options.like = line.like;
   if (!line.build.empty()) options.build = {"/bin/sh", "-c", line.build};

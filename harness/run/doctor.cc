@@ -16,6 +16,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "harness/run/fit.h"
 #include "harness/run/prepare.h"
 #include "harness/run/run_dir.h"
 
@@ -63,6 +64,16 @@ Capability engine(const Options& options) {
           runs ? State::kThere : State::kMissing,
           runs ? path.string() : "not beside this program; build it, or name it with --engine",
           {"native targets"}};
+}
+
+Capability devices(const Options& options) {
+  const EngineDevices has = ask_devices(find_engine(options.engine));
+  std::string names;
+  for (const std::string& name : has.names) names += (names.empty() ? "" : ", ") + name;
+  return {"devices",
+          has.told ? State::kThere : State::kMissing,
+          has.told ? "the engine has ops for " + names : "the engine does not tell",
+          {"native targets on other devices"}};
 }
 
 Capability compiler() {
@@ -191,6 +202,7 @@ Capability memory() {
 
 std::vector<Capability> doctor(const Options& options) {
   return {engine(options),
+          devices(options),
           compiler(),
           gpu(),
           pidfd(),

@@ -90,7 +90,8 @@ void KeyJudge::compile(int threads, const target::CancelToken& cancel) {
   };
   std::map<std::pair<std::string, std::string>, Program> grouped;
   for (const auto& [arch, text] : wanted_) {
-    if (compiled_.count({arch, text}) > 0) continue;
+    // A compiler that is too old for an architecture has not said that a key is broken.
+    if (compiled_.count({arch, text}) > 0 || !jit::no_such_architecture(arch).empty()) continue;
     const jit::Key& key = *keys_.at(text);
     Program& program = grouped[{arch, key.kernel}];
     program.arch = arch;
@@ -172,15 +173,26 @@ std::vector<std::string> KeyJudge::not_observed() const {
   for (const auto& [arch, text] : wanted_) {
     if (compiled_.count({arch, text}) == 0) missing.insert(arch);
   }
-  if (missing.empty()) return {};
+  std::vector<std::string> out;
+  if (can_compile()) {
+    std::erase_if(missing, [&](const std::string& arch) {
+      const std::string none = jit::no_such_architecture(arch);
+      if (none.empty()) return false;
+      out.push_back(fmt::format("keys-valid: no compilation for {}: {}", arch, none));
+      return true;
+    });
+  }
+  if (missing.empty()) return out;
   std::string why = "the gate was ended before it";
   if (backend_ == jit::Backend::kHost) {
     why = "the host half was asked for";
   } else if (!jit::nvrtc().available) {
     why = jit::nvrtc().why_not.empty() ? "NVRTC is not on this machine" : jit::nvrtc().why_not;
   }
-  return {fmt::format("keys-valid: no compilation for {}: {}; keys are judged by the host half",
-                      joined(missing), why)};
+  out.push_back(
+      fmt::format("keys-valid: no compilation for {}: {}; keys are judged by the host half",
+                  joined(missing), why));
+  return out;
 }
 
 }  // namespace warmgate::run

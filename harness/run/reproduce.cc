@@ -84,7 +84,7 @@ std::string reproduce_command(const fs::path& scenario, const std::string& varia
 }
 
 std::string gate_command(const std::vector<fs::path>& files, const Options& options) {
-  std::vector<std::string> words = {program_name(), "gate"};
+  std::vector<std::string> words = {program_name(), options.verb};
   for (const fs::path& file : files) words.push_back(file.string());
   for (const std::string& variant : options.variants) {
     words.insert(words.end(), {"--variant", variant});

@@ -18,7 +18,7 @@ std::string program_name();
 /// `warmgate run FILE --variant NAME …` with every choice of `options` that changes the result.
 std::string reproduce_command(const std::filesystem::path& scenario, const std::string& variant,
                               const Options& options);
-/// `warmgate gate FILES…` for the whole.
+/// `warmgate gate FILES…` for the whole, or with the verb that `options` name.
 std::string gate_command(const std::vector<std::filesystem::path>& files, const Options& options);
 
 }  // namespace warmgate::run

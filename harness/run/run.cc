@@ -10,13 +10,16 @@
 #include <set>
 #include <thread>
 
+#include "harness/run/fit.h"
 #include "harness/run/judge.h"
 #include "harness/run/keys.h"
 #include "harness/run/needs.h"
+#include "harness/run/parallel.h"
 #include "harness/run/reproduce.h"
 #include "harness/run/rows.h"
 #include "harness/run/run_dir.h"
 #include "harness/run/schedule.h"
+#include "harness/run/stale.h"
 #include "harness/scenario/problems.h"
 #include "harness/target/environment.h"
 #include "harness/target/mask.h"
@@ -94,30 +97,6 @@ std::vector<verdict::Accepted> read_all_accepted(const std::vector<Scenario>& sc
   return out;
 }
 
-// Does f(i) for every i on up to `threads` threads, this one among them; throws what the first f
-// threw, once all have ended.
-template <typename F>
-void in_parallel(std::size_t count, int threads, F&& f) {
-  std::atomic<std::size_t> next{0};
-  std::exception_ptr failed;
-  std::once_flag once;
-  const auto work = [&] {
-    try {
-      for (std::size_t i = next++; i < count; i = next++) f(i);
-    } catch (...) {
-      std::call_once(once, [&] { failed = std::current_exception(); });
-      next = count;
-    }
-  };
-  {
-    std::vector<std::jthread> pool;
-    const auto most = std::min(count, static_cast<std::size_t>(std::max(1, threads)));
-    for (std::size_t i = 1; i < most; ++i) pool.emplace_back(work);
-    work();
-  }
-  if (failed) std::rethrow_exception(failed);
-}
-
 class Gate {
  public:
   Gate(std::vector<Scenario> scenarios, const Options& options, const target::CancelToken& cancel,
@@ -143,6 +122,7 @@ class Gate {
 
   GateResult run() {
     const std::int64_t start = trace::now_ns();
+    sweep_once();
     if (options_.no_cache) private_cache_.emplace("cache");
     // A cache that the user named is shared by all runs, its own folder is this call's alone.
     const fs::path cache = options_.no_cache            ? private_cache_->path()
@@ -154,8 +134,8 @@ class Gate {
     for (const ScenarioResult& each : result_.scenarios) files.push_back(each.scenario.path);
     result_.command = gate_command(files, options_);
 
-    RowWriter rows(options_.rows);
     plan();
+    RowWriter rows(options_.rows);
     rows.gate("gate",
               {{"command", result_.command}, {"runs", jobs_.size()}, {"machine", result_.machine}});
     for (const Job& job : jobs_) {
@@ -189,10 +169,21 @@ class Gate {
 
  private:
   void plan() {
+    check_options(options_);
+    Fit fit(find_engine(options_.engine), options_.jit);
+    std::vector<Problem> problems;
+    refuse_too_many();
     for (ScenarioResult& result : result_.scenarios) {
-      const std::string unmet = unmet_need(result.scenario.needs, gpus_if(result.scenario.needs));
+      const std::string needs = unmet_need(result.scenario.needs, gpus_if(result.scenario.needs));
       for (const Variant& variant : result.scenario.variants) {
         if (!is_chosen(variant, options_.variants)) continue;
+        std::string unmet = needs;
+        if (unmet.empty()) {
+          if (const std::optional<Unfit> unfit = fit.unfit(variant)) {
+            unmet = unfit->message;
+            refuse(result.scenario, variant, *unfit, problems);
+          }
+        }
         for (int repeat = 0; repeat < std::max(1, options_.repeat); ++repeat) {
           Job job;
           job.scenario = &result.scenario;
@@ -204,6 +195,40 @@ class Gate {
         }
       }
     }
+    if (!problems.empty()) throw ScenarioError(std::move(problems));
+  }
+
+  // Every run has a record, kept to the end.
+  void refuse_too_many() const {
+    std::size_t runs = 0;
+    for (const ScenarioResult& result : result_.scenarios) {
+      for (const Variant& variant : result.scenario.variants) {
+        if (is_chosen(variant, options_.variants))
+          runs += static_cast<std::size_t>(std::max(1, options_.repeat));
+      }
+    }
+    if (runs <= kMostRuns) return;
+    throw ScenarioError({{"--repeat", 0, 0, "",
+                          fmt::format("{} times each are {} runs; at most {} in one call",
+                                      options_.repeat, runs, kMostRuns)}});
+  }
+
+  // What the user asked for by name is an error everywhere, what a scenario says by itself only
+  // where there is nothing but this scenario.
+  void refuse(const Scenario& scenario, const Variant& variant, const Unfit& unfit,
+              std::vector<Problem>& problems) const {
+    const bool by_name = unfit.key == kDeviceKey && !options_.load.device.empty();
+    if (options_.skip_unfit && !by_name) return;
+    const Problem problem = by_name ? Problem{"--device", 0, 0, "", unfit.message}
+                                    : problem_at(scenario, variant, unfit);
+    const auto same = [&](const Problem& known) { return known.text() == problem.text(); };
+    if (std::none_of(problems.begin(), problems.end(), same)) problems.push_back(problem);
+  }
+
+  // What a killed warmgate could not clear away itself.
+  static void sweep_once() {
+    static const int gone = (target::MachineLock::sweep(), sweep_stale(temp_root()));
+    (void)gone;
   }
 
   // NVML takes 20 ms to open, so it is asked only where somebody needs a GPU.
@@ -275,6 +300,8 @@ class Gate {
     static const verdict::Accepted none;
     return none;
   }
+
+  static constexpr std::size_t kMostRuns = 200000;
 
   const Options& options_;
   const target::CancelToken& cancel_;

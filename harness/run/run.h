@@ -17,6 +17,7 @@
 namespace warmgate::run {
 
 struct Options {
+  std::string verb = "gate";          // of the command that repeats the whole: gate, or run
   std::vector<std::string> variants;  // empty = all
   int jobs = 0;                       // 0 = number of cores
   int repeat = 1;
@@ -28,6 +29,9 @@ struct Options {
   std::filesystem::path cache_dir;  // kernels; "" = jit::default_cache_dir()
   bool no_cache = false;            // a private, empty kernel cache for this call
   jit::Backend jit = jit::Backend::kAuto;
+  /// A variant that this build cannot start (its device, its architecture) is skipped, with the
+  /// reason, instead of being an error: right for a gate over many scenarios.
+  bool skip_unfit = false;
   std::string today;           // YYYY-MM-DD for `allow.until`; "" = the clock's
   std::filesystem::path rows;  // JSON Lines file that gets a row per transition; "" = none
   std::vector<std::filesystem::path> metrics;    // extra metric files (data)
@@ -70,7 +74,8 @@ struct GateResult {
   std::vector<std::string> output_errors;  // files of Options that could not be written whole
 };
 
-/// Runs every scenario. Throws ScenarioError before anything is started if any file is wrong.
+/// Runs every scenario. Throws ScenarioError before anything is started if any file is wrong, or
+/// asks for what this build cannot give (fit.h).
 GateResult run_scenarios(const std::vector<std::filesystem::path>& files, const Options& options,
                          const target::CancelToken& cancel, const Progress& progress = {});
 

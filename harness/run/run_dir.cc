@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "harness/run/stale.h"
+
 namespace warmgate::run {
 
 namespace fs = std::filesystem;
@@ -26,10 +28,11 @@ RunDir::RunDir(const std::string& label, bool keep) : keep_(keep) {
                             "cannot make a folder for a run under " + temp_root().string());
   }
   path_ = pattern;
+  if (!keep_) owner_ = own(path_);
 }
 
 RunDir::RunDir(RunDir&& other) noexcept
-    : path_(std::exchange(other.path_, {})), keep_(other.keep_) {}
+    : path_(std::exchange(other.path_, {})), keep_(other.keep_), owner_(std::move(other.owner_)) {}
 
 RunDir::~RunDir() {
   if (path_.empty() || keep_) return;

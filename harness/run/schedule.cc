@@ -66,8 +66,12 @@ class Runner {
     const std::size_t threads =
         std::min(which.size(), static_cast<std::size_t>(std::max(1, options_.jobs)));
     if (threads == 0) return;
-    const auto lock = take(target::MachineLock::Mode::kShared, *jobs_[which[0]].scenario);
-    if (lock && !lock->held()) return;
+    std::string trouble;
+    const auto lock = take(target::MachineLock::Mode::kShared, *jobs_[which[0]].scenario, trouble);
+    if (lock && !lock->held()) {
+      for (const std::size_t i : which) give_up(jobs_[i], *lock);
+      return;
+    }
     const double scale = std::max(
         1.0, static_cast<double>(threads) / static_cast<double>(std::max(1, options_.cores)));
     std::atomic<std::size_t> next{0};
@@ -85,29 +89,49 @@ class Runner {
 
   void run_alone(std::size_t i, double scale) {
     if (cancel_.cancelled()) return;
-    const auto lock = take(target::MachineLock::Mode::kExclusive, *jobs_[i].scenario);
-    if (lock && !lock->held()) return;
+    std::string trouble;
+    const auto lock = take(target::MachineLock::Mode::kExclusive, *jobs_[i].scenario, trouble);
+    if (lock && !lock->held()) return give_up(jobs_[i], *lock);
     jobs_[i].disturbed = !lock;
     execute(jobs_[i], scale);
+    if (!lock) add_note(jobs_[i], "not alone for certain, its times are not gated: " + trouble);
   }
 
-  // Waits as long as it takes: who holds the machine is measuring, and a cancel ends the wait.
-  // Nothing where the lock cannot be used at all: then nobody can be kept out, and times count as
-  // disturbed.
+  // Who holds the machine is measuring, so it is waited for; a cancel ends the wait. Nothing, and
+  // why, where the lock cannot be used at all: then nobody can be kept out.
   std::optional<target::MachineLock> take(target::MachineLock::Mode mode,
-                                          const scenario::Scenario& scenario) {
+                                          const scenario::Scenario& scenario,
+                                          std::string& trouble) {
     try {
       return std::optional<target::MachineLock>(
-          std::in_place, mode, "warmgate " + scenario.name, cancel_, std::chrono::hours(24 * 7),
+          std::in_place, mode, "warmgate " + scenario.name, cancel_, options_.lock_wait,
           [&](const std::string& holder) {
             if (!progress_) return;
             const std::lock_guard guard(progress_mutex_);
             progress_({done_, static_cast<int>(jobs_.size()), scenario.name, "",
                        "waits for the machine (" + holder + ")"});
           });
-    } catch (const std::system_error&) {
+    } catch (const std::system_error& error) {
+      trouble = error.what();
       return std::nullopt;
     }
+  }
+
+  // The machine did not become free. After a cancel nothing is said: nothing was wrong.
+  void give_up(Job& job, const target::MachineLock& lock) {
+    if (cancel_.cancelled()) return;
+    job.result = {};
+    job.result.infra_error =
+        fmt::format("the machine was not free for {} s; it is held by {}",
+                    std::chrono::duration_cast<std::chrono::seconds>(options_.lock_wait).count(),
+                    lock.waited_for());
+    job.ended = true;
+    write_ended(job);
+    report(job, "", true);
+  }
+
+  static void add_note(Job& job, const std::string& note) {
+    job.note += (job.note.empty() ? "" : "; ") + note;
   }
 
   // A machine that was merely slow is no hang: once more, alone, with twice the time. What that run
@@ -122,11 +146,12 @@ class Runner {
     job.ended = false;
     const bool was_disturbed = job.disturbed;
     run_alone(static_cast<std::size_t>(&job - jobs_.data()), 2);
-    if (!job.ended || job.result.interrupted) {
+    if (!job.ended || job.result.interrupted || !job.result.infra_error.empty()) {
+      const std::string why = job.result.infra_error;
       job.result = std::move(hung);  // nothing better was seen
       job.ended = true;
       job.disturbed = was_disturbed;
-      job.note = "not confirmed: ended before the second run was done";
+      job.note = "not confirmed: " + (why.empty() ? "ended before the second run was done" : why);
     } else if (job.result.hung) {
       job.note = fmt::format("confirmed by a second run, alone, with doubled deadlines (first: {})",
                              first);
@@ -149,7 +174,7 @@ class Runner {
         rows_.run("phase", job.row(), {{"rank", rank}, {"phase", phase}});
         if (rank <= 0) report(job, std::string(phase), false);
       });
-      if (prepared.dir.kept()) job.note = "its folder is kept: " + prepared.dir.path().string();
+      if (prepared.dir.kept()) add_note(job, "its folder is kept: " + prepared.dir.path().string());
     } catch (const std::exception& error) {
       job.result = {};
       job.result.infra_error = error.what();

@@ -2,6 +2,7 @@
 // machine where its time is, and once more, alone, where one hung.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <vector>
@@ -37,6 +38,8 @@ struct ScheduleOptions {
   int jobs = 1, cores = 1;
   PrepareOptions prepare;
   Starter start = target::run_target;
+  /// How long to wait for others who hold the machine; then a run is infra, and says who they are.
+  std::chrono::milliseconds lock_wait = std::chrono::hours(2);
 };
 
 /// True if the gate holds a bound on a time of this scenario: then nothing may run beside it.

@@ -211,6 +211,31 @@ TEST_F(Schedule, WhoMeasuresIsWaitedFor) {
   EXPECT_TRUE(all[0].ended);
 }
 
+TEST_F(Schedule, AMachineThatDoesNotBecomeFreeIsInfraAndNamesWhoHoldsIt) {
+  const target::CancelToken never;
+  const target::MachineLock measuring(target::MachineLock::Mode::kExclusive, "a benchmark", never,
+                                      std::chrono::seconds(5));
+  options_.lock_wait = std::chrono::milliseconds(40);
+  for (const bool time_gated : {false, true}) {
+    auto all = jobs(3, time_gated);
+    run(all);
+    EXPECT_EQ(most_, 0);
+    for (const Job& job : all) {
+      EXPECT_TRUE(job.ended);
+      EXPECT_THAT(job.result.infra_error, HasSubstr("not free for 0 s"));
+      EXPECT_THAT(job.result.infra_error, HasSubstr("a benchmark"));
+    }
+  }
+}
+
+TEST_F(Schedule, WithoutALockTimesAreDisturbedAndTheReasonIsSaid) {
+  fs::create_directory(target::MachineLock::file(dir_.path()));
+  auto all = jobs(1, true);
+  run(all);
+  EXPECT_TRUE(all[0].disturbed);
+  EXPECT_THAT(all[0].note, HasSubstr("its times are not gated: cannot open"));
+}
+
 TEST_F(Schedule, OnlyBoundsOnTimesAskForTheMachine) {
   EXPECT_FALSE(is_time_gated(scenario_));
   scenario_.gate["kv_bytes"].max = 1;

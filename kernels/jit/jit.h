@@ -59,6 +59,11 @@ struct NvrtcInfo {
 };
 const NvrtcInfo& nvrtc();
 
+/// Why this machine's NVRTC cannot compile for `arch` ("NVRTC 13.0 has no sm_42; it has sm_75, …"),
+/// "" if it can, or if there is no NVRTC that could say. Cheap for architectures that every release
+/// in use knows; asks the library otherwise, once each. Thread-safe.
+std::string no_such_architecture(const std::string& arch);
+
 enum class Backend { kAuto, kNvrtc, kHost };  // auto = NVRTC if it is there, else the host half
 
 struct CompilerOptions {

@@ -152,6 +152,16 @@ Nvrtc::Nvrtc(const fs::path& path) {
   resolve(handle, "nvrtcGetCUBIN", nvrtc_.cubin);
   resolve(handle, "nvrtcGetPTXSize", nvrtc_.ptx_size);
   resolve(handle, "nvrtcGetPTX", nvrtc_.ptx);
+  nvrtc_.arch_count = reinterpret_cast<int (*)(int*)>(dlsym(handle, "nvrtcGetNumSupportedArchs"));
+  nvrtc_.archs = reinterpret_cast<int (*)(int*)>(dlsym(handle, "nvrtcGetSupportedArchs"));
+}
+
+std::vector<int> Nvrtc::architectures() const {
+  int count = 0;
+  if (nvrtc_.arch_count == nullptr || nvrtc_.archs == nullptr) return {};
+  if (nvrtc_.arch_count(&count) != 0 || count <= 0 || count > 1000) return {};
+  std::vector<int> out(static_cast<std::size_t>(count));
+  return nvrtc_.archs(out.data()) == 0 ? out : std::vector<int>();
 }
 
 NvrtcResult Nvrtc::run(const NvrtcRequest& request, bool want_ptx) const {

@@ -41,6 +41,8 @@ class Nvrtc {
   /// Throws std::runtime_error saying why the file cannot be used.
   explicit Nvrtc(const std::filesystem::path& path);
   NvrtcResult compile(const NvrtcRequest& request) const;
+  /// Compute capabilities without the dot, ascending: 75, 80, …; empty where it does not tell.
+  std::vector<int> architectures() const;
   /// The PTX of the program; "" if it does not compile. For tests.
   std::string ptx(const NvrtcRequest& request) const;
 
@@ -55,6 +57,9 @@ class Nvrtc {
     int (*compile)(Program, int, const char* const*);
     Size log_size, cubin_size, ptx_size;
     Read log, cubin, ptx;
+    // Since CUDA 11.2; null in a library that lacks them.
+    int (*arch_count)(int*);
+    int (*archs)(int*);
   };
   NvrtcResult run(const NvrtcRequest& request, bool want_ptx) const;
   Functions nvrtc_{};
