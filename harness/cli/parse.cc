@@ -259,8 +259,10 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       ->type_name("FILE");
   add_variants(accept, raw);
   add_running(accept, line, raw);
-  accept->add_option("-o,--output", line.output, "default: SCENARIO.accepted.json beside the file")
-      ->type_name("FILE");
+  accept
+      ->add_option("-o,--output", line.output,
+                   "default: SCENARIO.accepted.json beside each; a folder for several scenarios")
+      ->type_name("FILE|DIR");
   accept->footer(
       "Examples:\n"
       "  warmgate accept FILE && git diff\n"

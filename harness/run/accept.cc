@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -57,15 +59,37 @@ AcceptedFile write(const Runs& from) {
   return out;
 }
 
-std::vector<AcceptedFile> write_all(std::vector<Runs> all, const fs::path& output) {
-  if (all.empty()) throw std::runtime_error("nothing to accept: no scenario");
-  if (!output.empty()) {
+[[noreturn]] void refuse(const std::string& why) {
+  throw scenario::ScenarioError({{"--output", 0, 0, "", why}});
+}
+
+// One file for one scenario; a folder takes each one's under the name it would have beside it.
+void place(std::vector<Runs>& all, const fs::path& output) {
+  std::error_code failed;
+  if (!output.has_filename()) fs::create_directories(output, failed);  // "folder/"
+  if (!fs::is_directory(output, failed)) {
     if (all.size() > 1) {
-      throw std::runtime_error(
-          fmt::format("one output for {} scenarios; accept them one by one", all.size()));
+      refuse(fmt::format("{} scenarios do not go into one file; name a folder, e.g. {}/",
+                         all.size(), output.string()));
     }
     all.front().file = output;
+    return;
   }
+  std::map<fs::path, std::string> taken;
+  for (Runs& runs : all) {
+    const std::string from = runs.file.string();
+    runs.file = output / runs.file.filename();
+    const auto [other, fresh] = taken.emplace(runs.file, from);
+    if (!fresh) {
+      refuse(fmt::format("{} and {} would both be {}; accept them apart", other->second, from,
+                         runs.file.string()));
+    }
+  }
+}
+
+std::vector<AcceptedFile> write_all(std::vector<Runs> all, const fs::path& output) {
+  if (all.empty()) throw std::runtime_error("nothing to accept: no scenario");
+  if (!output.empty()) place(all, output);
   std::vector<AcceptedFile> out;
   for (const Runs& runs : all) out.push_back(write(runs));
   return out;

@@ -19,8 +19,9 @@ struct AcceptedFile {
 };
 
 /// From a run that was just made. Variants that did not run stay as the file has them. `output`
-/// replaces the place beside the scenario, which only one scenario can have. Throws
-/// std::runtime_error: nothing to accept, several scenarios for one output, file not writable.
+/// replaces the place beside the scenario: a file for one scenario, or a folder (one that is there,
+/// or a path that ends in /) for any number. Throws std::runtime_error, before anything is written:
+/// nothing to accept, several scenarios for one file, two of one name for a folder.
 std::vector<AcceptedFile> accept(const GateResult& result,
                                  const std::filesystem::path& output = {});
 

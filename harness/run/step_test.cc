@@ -170,6 +170,26 @@ TEST_F(StepFiles, AcceptReadsAReport) {
   const auto accepted = verdict::read_accepted(files[0].file);
   ASSERT_NE(accepted.find("A"), nullptr);
   EXPECT_EQ(accepted.find("A")->counts.at("kv_blocks"), 9);
+  report["scenarios"].push_back(report["scenarios"][0]);
+  report["scenarios"][1]["name"] = "t";
+  report["scenarios"][1]["path"] = put("t.yaml", "scenario: t\n").string();
+  const auto both = put("both.json", report.dump());
+  EXPECT_EQ(accept_report(both).size(), 2u);
+  EXPECT_TRUE(std::filesystem::exists(dir_.path() / "t.accepted.json"));
+  // Elsewhere: a file takes one scenario, a folder any number of different names.
+  const auto where = dir_.path() / "accepted";
+  try {
+    accept_report(both, where);
+    ADD_FAILURE() << "two scenarios in one file";
+  } catch (const scenario::ScenarioError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("name a folder, e.g. " + where.string() + "/"));
+  }
+  EXPECT_EQ(accept_report(both, where / "").size(), 2u);
+  EXPECT_TRUE(std::filesystem::exists(where / "s.accepted.json"));
+  EXPECT_TRUE(std::filesystem::exists(where / "t.accepted.json"));
+  std::filesystem::create_directory(dir_.path() / "sub");
+  report["scenarios"][1]["path"] = put("sub/s.yaml", "scenario: t\n").string();
+  EXPECT_THROW(accept_report(put("twins.json", report.dump()), where), scenario::ScenarioError);
   report["schema"] = "report/2.0";
   EXPECT_THROW(accept_report(put("new.json", report.dump())), std::runtime_error);
   EXPECT_THROW(accept_report(put("bad.json", "[]")), std::runtime_error);
