@@ -10,6 +10,7 @@ namespace warmgate::engine {
 
 class DeviceMemory;  // memory/device_memory.h
 class Workspace;     // memory/workspace.h
+class Observer;      // ops/observer.h
 
 struct Context {
   const scenario::Resolved& config;
@@ -18,6 +19,8 @@ struct Context {
   Workspace& workspace;
   Collectives& collectives;
   KernelSet& kernels;
+  /// Told of ops that ran, where they execute; null: nobody.
+  Observer* observer = nullptr;
   /// Value of a seam; every seam is present (resolved.seams).
   bool seam_is(const char* name, const char* value) const { return config.seams.at(name) == value; }
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 #include "harness/engine/layers/collective_ops.h"
@@ -37,12 +39,14 @@ void EngineModel::load_target() {
   DeviceMemory& memory = m.context.memory;
   const auto& config = m.context.config;
   m.buffers = make_target_buffers(memory, m.dims, config.drafter.active());
-  std::int64_t bytes = load_weights(memory, "weights", model_weights(m.dims), m.weights);
+  fill_rope_tables(m.context, m.dims, m.buffers.cos_sin_window, m.buffers.cos_sin_compressed);
+  std::int64_t bytes =
+      load_weights(m.context, m.dims, "weights", -1, model_weights(m.dims), m.weights);
   for (std::size_t i = 0; i < m.target_layers(); ++i) {
     LayerState& layer = m.layers[i];
     const bool hash_routed = static_cast<std::int64_t>(i) < config.model.num_hash_layers;
     bytes +=
-        load_weights(memory, "weights",
+        load_weights(m.context, m.dims, "weights", layer.ref.id,
                      layer_weights(m.dims, config.model, layer.kind, hash_routed), layer.weights);
     layer.topk_buffer = m.buffers.topk_indices;
     layer.eager_q = m.buffers.eager_q;
@@ -66,11 +70,11 @@ void EngineModel::load_draft() {
   for (const CacheGroup& group : m.groups) window_groups += group.cls == CacheClass::kSwa;
   const bool own_topk = drafter.topk_indices_buffer == "own";
   m.draft = make_draft_buffers(memory, m.dims, window_groups, own_topk);
-  std::int64_t bytes =
-      load_weights(memory, "draft_weights", drafter_weights(m.dims, m.context.config), m.weights);
+  std::int64_t bytes = load_weights(m.context, m.dims, "draft_weights", -1,
+                                    drafter_weights(m.dims, m.context.config), m.weights);
   for (std::size_t i = m.target_layers(); i < m.layers.size(); ++i) {
     LayerState& layer = m.layers[i];
-    bytes += load_weights(memory, "draft_weights",
+    bytes += load_weights(m.context, m.dims, "draft_weights", layer.ref.id,
                           layer_weights(m.dims, m.context.config.model, layer.kind, false),
                           layer.weights);
     layer.cos_sin = m.buffers.cos_sin_window;
@@ -106,6 +110,7 @@ void EngineModel::profile_forward(std::int64_t tokens, std::int64_t requests) {
     line.num("reserved", row.reserved).num("needed", row.needed);
     m.context.recorder.once(line);
   }
+  m.zero_inputs();
   Activations act(m.context.memory, m.model_activations);
   const Tensor taps = m.target_forward(nullptr, tokens, requests, act);
   if (m.draft_loaded) m.profile_draft(taps, tokens, requests);
@@ -152,37 +157,73 @@ void EngineModel::Impl::forward_layers(std::size_t begin, std::size_t end, const
 }
 
 Tensor EngineModel::Impl::logits_of(const LayerRef& ref, const Tensor& residual, WeightId hc_fn,
-                                    WeightId norm, std::int64_t rows, Activations& act) {
+                                    WeightId norm, std::int64_t rows, Activations& act,
+                                    std::span<const std::int64_t> which) {
   const Tensor hidden = act.make(DType::kBf16, {residual.rows(), dims.hidden});
   execute(exec, ref, ops::HyperConnectionPre{residual, w(hc_fn), hidden});
-  const Tensor picked = act.make(DType::kBf16, {rows, dims.hidden});
-  execute(exec, ref, ops::SelectRows{hidden, picked});
-  execute(exec, ref, ops::RmsNorm{picked, w(norm), picked});
+  const Tensor picked_rows = act.make(DType::kBf16, {rows, dims.hidden});
+  execute(exec, ref, ops::SelectRows{hidden, picked_rows, which});
+  execute(exec, ref,
+          ops::RmsNorm{picked_rows, w(norm), picked_rows, context.config.model.rms_norm_eps});
   const Tensor shard = act.make(DType::kFp32, {rows, dims.rank_vocab});
-  execute(exec, ref, ops::Gemm{"stand_in.lm_head_gemm", picked, w(WeightId::kLmHead), shard});
-  gather_from_ranks(context, shard);
+  execute(exec, ref, ops::Gemm{"stand_in.lm_head_gemm", picked_rows, w(WeightId::kLmHead), shard});
   if (dims.tp == 1) return shard;
-  return act.make(DType::kFp32, {rows, dims.vocab});
+  const Tensor all = act.make(DType::kFp32, {rows, dims.vocab});
+  gather_from_ranks(context, shard, all);
+  return all;
 }
 
 Tensor EngineModel::Impl::target_forward(const StepMetadata* step, std::int64_t tokens,
                                          std::int64_t logit_rows_in, Activations& act) {
   static constexpr LayerRef kModel{-1, "", "target"};
   const Tensor hidden = act.make(DType::kBf16, {tokens, dims.hidden});
-  execute(exec, kModel, ops::Embed{buffers.inputs.ids, w(WeightId::kEmbed), hidden});
+  execute(exec, kModel,
+          ops::Embed{buffers.inputs.ids, w(WeightId::kEmbed), hidden,
+                     context.collectives.rank() * dims.rank_vocab});
   sum_over_ranks(context, hidden);
   const Tensor residual = act.make(DType::kBf16, {tokens, dims.hc, dims.hidden});
+  execute(exec, kModel, ops::SpreadCopies{hidden, residual});
   const bool tapped = context.config.drafter.parallel_drafting() && draft_loaded;
   Tensor taps;
   if (tapped) taps = act.make(DType::kBf16, {tokens, dims.target_taps * dims.hidden});
   forward_layers(0, target_layers(), step, tokens, buffers.inputs.positions, residual,
                  tapped ? &taps : nullptr);
+  picked.clear();
+  if (step != nullptr) pick_rows(*step->host);
   Activations head(context.memory, model_activations);
-  const Tensor logits =
-      logits_of(kModel, residual, WeightId::kHcHeadFn, WeightId::kFinalNorm, logit_rows_in, head);
+  const Tensor logits = logits_of(kModel, residual, WeightId::kHcHeadFn, WeightId::kFinalNorm,
+                                  logit_rows_in, head, picked);
   const Tensor ids = head.make(DType::kI64, {logits.rows()});
-  execute(exec, kModel, ops::Sample{"stand_in.sampler", logits, ids});
+  execute(exec, kModel, ops::Sample{"greedy_sample", logits, ids});
+  if (step != nullptr) keep_sampled(*step->host, ids);
   return taps;
 }
+
+void EngineModel::Impl::pick_rows(const StepHost& step) {
+  for (std::size_t r = 0; r < step.batch.size(); ++r) {
+    const BatchRequest& request = step.batch[r];
+    const bool decodes = request.computed > 0 && request.query <= 1 + dims.speculative;
+    const std::int64_t end = step.query_start[r + 1];
+    for (std::int64_t t = end - (decodes ? request.query : 1); t < end; ++t) picked.push_back(t);
+  }
+}
+
+void EngineModel::Impl::keep_sampled(const StepHost& step, const Tensor& ids) {
+  sampled.clear();
+  const std::span<std::byte> bytes =
+      device_named(context.config.device).contents(ids.address, ids.payload_bytes());
+  if (bytes.empty()) return;
+  std::vector<std::int64_t> rows(picked.size());
+  std::memcpy(rows.data(), bytes.data(), rows.size() * sizeof rows[0]);
+  for (std::size_t r = 0; r < step.batch.size(); ++r) {
+    // The last row of each request is that of its last token.
+    const auto at = std::lower_bound(picked.begin(), picked.end(), step.query_start[r + 1] - 1);
+    sampled.push_back(rows[static_cast<std::size_t>(at - picked.begin())]);
+  }
+}
+
+bool EngineModel::executes() const { return device_named(impl_->context.config.device).executes(); }
+
+std::span<const std::int64_t> EngineModel::sampled() const { return impl_->sampled; }
 
 }  // namespace warmgate::engine

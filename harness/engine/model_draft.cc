@@ -3,10 +3,12 @@
 // v1/worker/gpu/spec_decode/{dflash,dspark}/speculator.py.
 #include <algorithm>
 
+#include "harness/engine/layers/collective_ops.h"
 #include "harness/engine/model_impl.h"
 #include "harness/engine/ops/decoder.h"
 #include "harness/engine/ops/metadata.h"
 #include "harness/engine/ops/query_key.h"
+#include "harness/engine/ops/sparse_attention.h"
 
 namespace warmgate::engine {
 
@@ -19,23 +21,31 @@ constexpr LayerRef kDraft{-1, "", "draft"};
 void EngineModel::Impl::draft_context(const StepMetadata* step, const Tensor& taps,
                                       std::int64_t tokens) {
   Activations act(context.memory, draft_activations);
+  if (step != nullptr) {
+    exec.copy(kDraft, "context_positions",
+              ops::upload(draft.context_positions.slice(0, tokens),
+                          std::span<const std::int64_t>(step->host->device_positions)));
+  }
   const Tensor main_x = draft.main_x.slice(0, tokens);
   execute(exec, kDraft, ops::Gemm{"main_proj_gemm", taps, w(WeightId::kMainProj), main_x});
-  execute(exec, kDraft, ops::RmsNorm{main_x, w(WeightId::kMainNorm), main_x});
+  execute(exec, kDraft, ops::RmsNorm{main_x, w(WeightId::kMainNorm), main_x, dims.eps});
   for (std::size_t i = target_layers(); i < layers.size(); ++i) {
     LayerState& layer = layers[i];
-    const Tensor wkv = layer.w(WeightId::kFusedWqaWkv).slice(dims.q_lora, dims.head_dim);
+    const Tensor& fused = layer.w(WeightId::kFusedWqaWkv);
+    const Tensor wkv = fused.slice(dims.q_lora, dims.head_dim);
     const Tensor kv = act.make(DType::kBf16, {tokens, dims.head_dim});
-    execute(exec, layer.ref, ops::Gemm{"draft_context_kv_gemm", main_x, wkv, kv});
-    execute(exec, layer.ref, ops::RmsNorm{kv, layer.w(WeightId::kKvNorm), kv});
+    execute(exec, layer.ref, ops::Gemm{"draft_context_kv_gemm", main_x, wkv, kv, fused});
+    execute(exec, layer.ref, ops::RmsNorm{kv, layer.w(WeightId::kKvNorm), kv, dims.eps});
     if (step == nullptr) continue;
     require(context, layer, Resource::kSwaCache);
     // The fused op is reused with a query of zeros whose output nobody reads.
     const Tensor q = act.make(DType::kBf16, {tokens, dims.rank_heads, dims.head_dim});
     const Tensor q_out = act.make(DType::kBf16, {tokens, dims.padded_heads, dims.head_dim});
-    execute(exec, layer.ref,
-            ops::QNormRopeInsert{q, kv, layer.cos_sin, layer.swa.view,
-                                 cache->slots(layer.swa.group), draft.context_positions, q_out});
+    execute(exec, layer.ref, ops::ZeroFill{q});
+    execute(
+        exec, layer.ref,
+        ops::QNormRopeInsert{q, kv, layer.cos_sin, layer.swa.view, cache->slots(layer.swa.group),
+                             draft.context_positions, q_out, dims.eps});
   }
 }
 
@@ -44,31 +54,68 @@ void EngineModel::Impl::draft_block(const StepMetadata* step, std::int64_t token
                                     std::int64_t requests, bool markov) {
   Activations act(context.memory, draft_activations);
   const Tensor hidden = act.make(DType::kBf16, {tokens, dims.hidden});
-  execute(exec, kDraft, ops::Embed{draft.inputs.ids, w(WeightId::kEmbed), hidden});
+  execute(exec, kDraft,
+          ops::Embed{draft.inputs.ids, w(WeightId::kEmbed), hidden,
+                     context.collectives.rank() * dims.rank_vocab});
+  sum_over_ranks(context, hidden);
   const Tensor residual = act.make(DType::kBf16, {tokens, dims.hc, dims.hidden});
+  execute(exec, kDraft, ops::SpreadCopies{hidden, residual});
   forward_layers(target_layers(), layers.size(), step, tokens, draft.inputs.positions, residual,
                  nullptr);
   const std::int64_t rows = markov ? tokens : requests;
+  std::vector<std::int64_t> last;  // token of each request, where one is proposed for each
+  if (step != nullptr && !markov) {
+    for (std::size_t r = 1; r < step->host->query_start.size(); ++r) {
+      last.push_back(step->host->query_start[r] - 1);
+    }
+  }
   const Tensor base =
-      logits_of(kDraft, residual, WeightId::kDraftHcHeadFn, WeightId::kDraftNorm, rows, act);
+      logits_of(kDraft, residual, WeightId::kDraftHcHeadFn, WeightId::kDraftNorm, rows, act, last);
   const Tensor ids = act.make(DType::kI64, {requests});
   if (!markov) {
-    execute(exec, kDraft, ops::Sample{"stand_in.draft_sampler", base, ids});
+    execute(exec, kDraft, ops::Sample{"draft_sample", base, ids});
     return;
   }
+  // What precedes a block's first token is not known before the target's token was verified, which
+  // is not done here: it counts as token 0.
+  execute(exec, kDraft, ops::ZeroFill{ids});
   const Tensor logits = act.make(DType::kFp32, {requests, dims.vocab});
   for (std::int64_t i = 0; i < dims.speculative; ++i) {
     execute(exec, kDraft,
-            ops::MarkovBias{ids, w(WeightId::kMarkovW1), w(WeightId::kMarkovW2), logits});
-    execute(exec, kDraft, ops::Sample{"stand_in.draft_sampler", logits, ids});
+            ops::MarkovBias{ids, w(WeightId::kMarkovW1), w(WeightId::kMarkovW2), logits, base,
+                            ceil_div(tokens, requests), i});
+    execute(exec, kDraft, ops::Sample{"draft_sample", logits, ids});
+  }
+}
+
+// `step` null in profiling: everything is 0.
+ops::PrepareDraftInputs EngineModel::Impl::draft_inputs(std::int64_t tokens, const Tensor& slots,
+                                                        const Tensor& samples,
+                                                        const StepHost* step) const {
+  const InputBuffers& in = draft.inputs;
+  ops::PrepareDraftInputs out{tokens,      in.ids, in.positions, slots, samples, in.query_start,
+                              in.seq_lens, {},     {},           {},    {}};
+  if (step == nullptr) return out;
+  out.host_query_start = step->query_start;
+  out.host_seq_lens = step->seq_lens;
+  out.host_ids = step->ids;
+  out.host_positions = step->device_positions;
+  return out;
+}
+
+void EngineModel::Impl::send_draft_slots() {
+  for (const SwaMetadata& window : draft_builders->windows()) {
+    const std::size_t group = window.group();
+    fill_slots_of(draft_host, group);
+    send_table(kDraft, draft_host, group);
+    exec.copy(kDraft, "slot_mapping", ops::upload(cache->slots(group), cache->host_slots(group)));
   }
 }
 
 void EngineModel::Impl::profile_draft(const Tensor& taps, std::int64_t tokens,
                                       std::int64_t requests) {
   if (!dims.parallel_drafting) {
-    execute(exec, kDraft,
-            ops::PrepareDraftInputs{tokens, draft.inputs.ids, draft.inputs.positions, {}, {}});
+    execute(exec, kDraft, draft_inputs(tokens, {}, {}, nullptr));
     draft_block(nullptr, tokens, requests, false);
     return;
   }
@@ -76,9 +123,7 @@ void EngineModel::Impl::profile_draft(const Tensor& taps, std::int64_t tokens,
   std::int64_t rows = requests * dims.speculative;
   // profile.draft_batch: the input buffers hold B rows; unclamped asks for all the same.
   if (context.seam_is("profile.draft_batch", "clamped")) rows = std::min(rows, dims.max_tokens);
-  execute(exec, kDraft,
-          ops::PrepareDraftInputs{
-              rows, draft.inputs.ids, draft.inputs.positions, {}, draft.sample_indices});
+  execute(exec, kDraft, draft_inputs(rows, {}, draft.sample_indices, nullptr));
   draft_block(nullptr, rows, std::min(requests, rows), true);
 }
 
@@ -102,13 +147,11 @@ void EngineModel::Impl::step_block_draft(const Tensor& taps) {
           std::min(from.computed + from.query, std::max<std::int64_t>(0, dims.max_model_len - n));
       block.requests.push_back({from.request, start, std::min(n, dims.max_model_len - start)});
     }
-    execute(exec, kDraft,
-            ops::PrepareDraftInputs{(end - first) * n, draft.inputs.ids, draft.inputs.positions,
-                                    draft.context_slots, draft.sample_indices});
     draft_host.build(block, dims);
-    for (const SwaMetadata& window : draft_builders->windows()) {
-      fill_slots_of(draft_host, window.group());
-    }
+    execute(
+        exec, kDraft,
+        draft_inputs((end - first) * n, draft.context_slots, draft.sample_indices, &draft_host));
+    send_draft_slots();
     Activations metadata(context.memory, step_metadata);
     const StepMetadata& step =
         draft_builders->build(exec, draft_host, *cache, draft.inputs, metadata, true);
@@ -130,12 +173,8 @@ void EngineModel::Impl::step_mtp_draft() {
       }
     }
     draft_host.build(pass, dims);
-    execute(exec, kDraft,
-            ops::PrepareDraftInputs{
-                draft_host.tokens, draft.inputs.ids, draft.inputs.positions, {}, {}});
-    for (const SwaMetadata& window : draft_builders->windows()) {
-      fill_slots_of(draft_host, window.group());
-    }
+    execute(exec, kDraft, draft_inputs(draft_host.tokens, {}, {}, &draft_host));
+    send_draft_slots();
     Activations metadata(context.memory, step_metadata);
     const StepMetadata& step =
         draft_builders->build(exec, draft_host, *cache, draft.inputs, metadata, false);

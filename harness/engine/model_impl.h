@@ -11,6 +11,7 @@
 #include "harness/engine/memory/kv_plan.h"
 #include "harness/engine/memory/workspace_plan.h"
 #include "harness/engine/model.h"
+#include "harness/engine/ops/metadata.h"
 
 namespace warmgate::engine {
 
@@ -32,6 +33,9 @@ struct EngineModel::Impl {
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<MetadataBuilders> target_builders, draft_builders;
   StepHost host, draft_host;
+  std::vector<std::int32_t> table_rows;  // on their way to the device
+  std::vector<std::int64_t> picked;      // token rows of the step whose logits are wanted
+  std::vector<std::int64_t> sampled;     // of the last step, one a request, where ops are executed
 
   const Tensor& w(WeightId id) const { return weights[static_cast<std::size_t>(id)]; }
   std::size_t target_layers() const { return static_cast<std::size_t>(dims.layers); }
@@ -46,19 +50,32 @@ struct EngineModel::Impl {
   void forward_layers(std::size_t begin, std::size_t end, const StepMetadata* step,
                       std::int64_t tokens, const Tensor& positions, const Tensor& residual,
                       const Tensor* taps);
-  /// hidden copies → norm → logits of `rows` rows, gathered over ranks: [rows, V] fp32.
+  /// hidden copies → norm → logits of `rows` rows, gathered over ranks: [rows, V] fp32. Which rows:
+  /// `which`, the first ones if it is empty.
   Tensor logits_of(const LayerRef& ref, const Tensor& residual, WeightId hc_fn, WeightId norm,
-                   std::int64_t rows, Activations& act);
+                   std::int64_t rows, Activations& act, std::span<const std::int64_t> which = {});
+  /// The logit rows of a step, by request: all tokens of one that decodes, the last of one that
+  /// prefills.
+  void pick_rows(const StepHost& step);
+  void keep_sampled(const StepHost& step, const Tensor& ids);
 
   // Draft. `step` null in profiling.
   void draft_context(const StepMetadata* step, const Tensor& taps, std::int64_t tokens);
   void draft_block(const StepMetadata* step, std::int64_t tokens, std::int64_t requests,
                    bool markov);
   void profile_draft(const Tensor& taps, std::int64_t tokens, std::int64_t requests);
+  ops::PrepareDraftInputs draft_inputs(std::int64_t tokens, const Tensor& slots,
+                                       const Tensor& samples, const StepHost* step) const;
+  void send_draft_slots();
   void step_block_draft(const Tensor& taps);
   void step_mtp_draft();
 
+  /// Profiling's tokens and positions: all 0.
+  void zero_inputs();
   void fill_slots_of(const StepHost& step, std::size_t group);
+  /// Rows of the group's device table, one a request of the step, zeros where it has no blocks and
+  /// in a dummy step. Origin: vLLM at d40c3e3c00, v1/worker/gpu/block_table.py gather_block_tables.
+  void send_table(const LayerRef& ref, const StepHost& step, std::size_t group);
   std::int64_t logit_rows(const StepHost& step) const;
 };
 

@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "harness/engine/model_impl.h"
-#include "harness/engine/ops/metadata.h"
+#include "harness/engine/ops/metadata_lists.h"
 
 namespace warmgate::engine {
 
@@ -109,6 +109,34 @@ void EngineModel::Impl::fill_slots_of(const StepHost& step, std::size_t group) {
   });
 }
 
+void EngineModel::Impl::zero_inputs() {
+  const InputBuffers& in = buffers.inputs;
+  exec.copy({-1, "", "target"}, "zero_inputs",
+            ops::PrepareInputs{{"prepare_inputs", dims.max_tokens, in.query_start, in.seq_lens,
+                                in.ids, in.positions},
+                               {},
+                               {},
+                               {},
+                               {}});
+}
+
+void EngineModel::Impl::send_table(const LayerRef& ref, const StepHost& step, std::size_t group) {
+  const BlockTables& tables = cache->tables();
+  const Tensor rows = cache->table(group).slice(0, step.requests);
+  table_rows.clear();
+  if (exec.executes()) {
+    const auto columns = static_cast<std::size_t>(tables.columns(group));
+    table_rows.resize(static_cast<std::size_t>(step.requests) * columns, 0);
+    for (std::size_t r = 0; !step.dummy && r < step.batch.size(); ++r) {
+      const auto blocks = tables.row(group, step.batch[r].request);
+      const std::size_t count = std::min(columns, blocks.size());
+      std::copy_n(blocks.begin(), count,
+                  table_rows.begin() + static_cast<std::ptrdiff_t>(r * columns));
+    }
+  }
+  exec.copy(ref, "block_table", ops::upload(rows, std::span<const std::int32_t>(table_rows)));
+}
+
 std::int64_t EngineModel::Impl::logit_rows(const StepHost& step) const {
   std::int64_t rows = 0;
   for (const BatchRequest& r : step.batch) {
@@ -131,17 +159,23 @@ void EngineModel::step(const Batch& batch, bool with_draft) {
   static constexpr LayerRef kModel{-1, "", "target"};
   const InputBuffers& inputs = m.buffers.inputs;
   execute(m.exec, kModel,
-          ops::FillMetadata{"prepare_inputs", m.host.tokens, inputs.query_start, inputs.seq_lens,
-                            inputs.ids, inputs.positions});
+          ops::PrepareInputs{{"prepare_inputs", m.host.tokens, inputs.query_start, inputs.seq_lens,
+                              inputs.ids, inputs.positions},
+                             m.host.query_start,
+                             m.host.seq_lens,
+                             m.host.ids,
+                             m.host.device_positions});
   for (std::size_t g = 0; g < m.cache->groups(); ++g) {
     m.fill_slots_of(m.host, g);
+    m.send_table(kModel, m.host, g);
     execute(m.exec, kModel,
-            ops::FillMetadata{"compute_slot_mapping",
+            ops::SlotMapping{{"compute_slot_mapping",
                               m.host.tokens,
                               inputs.positions,
                               m.cache->table(g),
                               m.cache->slots(g),
-                              {}});
+                              {}},
+                             m.cache->host_slots(g)});
   }
   Activations metadata(m.context.memory, m.step_metadata);
   const StepMetadata& step =

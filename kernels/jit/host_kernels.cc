@@ -33,12 +33,14 @@ IntsOut out(const OutBuffer& b) { return IntsOut(b.data, b.size); }
 
 template <typename Body>
 void for_each_thread(Body& body, int blocks_x, int blocks_y, int threads, auto&& call) {
-  steps_left = std::int64_t{1} << 22;
   body.geometry.threads = threads;
   body.geometry.grid_y = blocks_y;
   for (body.geometry.block_x = 0; body.geometry.block_x < blocks_x; ++body.geometry.block_x) {
     for (body.geometry.block_y = 0; body.geometry.block_y < blocks_y; ++body.geometry.block_y) {
-      for (body.geometry.thread = 0; body.geometry.thread < threads; ++body.geometry.thread) call();
+      for (body.geometry.thread = 0; body.geometry.thread < threads; ++body.geometry.thread) {
+        steps_left = std::int64_t{1} << 22;
+        call();
+      }
     }
   }
 }

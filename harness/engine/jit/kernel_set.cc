@@ -78,6 +78,7 @@ struct KernelSet::Impl {
   const scenario::Resolved& config;
   Recorder& recorder;
   jit::Compiler& compiler;
+  const Device& device;
   std::string arch;
   jit::Mode mode;
   Entries<ComputePrefillKey> compute_prefill;
@@ -117,13 +118,17 @@ struct KernelSet::Impl {
     return warm(warmup_combine(config), combine);
   }
 
-  void launch(Entry& entry, const LayerRef& layer, std::int64_t rows) {
+  template <typename Arguments>
+  void launch(Entry& entry, const LayerRef& layer, std::int64_t rows, const Arguments* arguments) {
     if (!entry.compiled) {
       const jit::Compiled result = compile(entry);
       if (!result.ok)
         throw std::runtime_error("compiling " + entry.text + " at launch: " + result.log);
     }
     recorder.launch(entry.key.kernel, entry.text, entry.signature, layer, rows);
+    if (!device.executes()) return;
+    if (arguments == nullptr) throw std::logic_error(entry.key.kernel + " without arguments");
+    ops::run(entry.key, *arguments, device);
   }
 };
 
@@ -139,6 +144,7 @@ KernelSet::KernelSet(const scenario::Resolved& config, Recorder& recorder, jit::
           config,
           recorder,
           compiler,
+          device_named(config.device),
           config.architectures.empty() ? std::string("sm_90a") : config.architectures.front(),
           config.seams.at("jit.compiler") == "lenient" ? jit::Mode::kLenient : jit::Mode::kStrict,
           {},
@@ -189,17 +195,19 @@ std::vector<jit::Key> KernelSet::warmup_keys(std::string_view kernel) const {
 }
 
 void KernelSet::launch_compute_prefill(const ComputePrefillInputs& inputs, const LayerRef& layer,
-                                       std::int64_t rows) {
+                                       std::int64_t rows,
+                                       const ops::ComputePrefillArguments* arguments) {
   impl_->launch(impl_->compute_prefill.at(DispatchComputePrefill()(StructReader(inputs))), layer,
-                rows);
+                rows, arguments);
 }
 void KernelSet::launch_build_chunk(const BuildChunkInputs& inputs, const LayerRef& layer,
-                                   std::int64_t rows) {
-  impl_->launch(impl_->build_chunk.at(DispatchBuildChunk()(StructReader(inputs))), layer, rows);
+                                   std::int64_t rows, const ops::BuildChunkArguments* arguments) {
+  impl_->launch(impl_->build_chunk.at(DispatchBuildChunk()(StructReader(inputs))), layer, rows,
+                arguments);
 }
 void KernelSet::launch_combine(const CombineInputs& inputs, const LayerRef& layer,
-                               std::int64_t rows) {
-  impl_->launch(impl_->combine.at(DispatchCombine()(StructReader(inputs))), layer, rows);
+                               std::int64_t rows, const ops::CombineArguments* arguments) {
+  impl_->launch(impl_->combine.at(DispatchCombine()(StructReader(inputs))), layer, rows, arguments);
 }
 
 }  // namespace warmgate::engine

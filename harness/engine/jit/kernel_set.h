@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/engine/ops/jit_launch.h"
 #include "harness/engine/recorder.h"
 #include "harness/scenario/resolved.h"
 #include "kernels/jit/jit.h"
@@ -52,11 +53,15 @@ class KernelSet {
 
   /// Dispatches, compiles if the key was not warmed (a `compile` event), records the launch.
   /// 100 ns or less where the key was seen before. Throws std::runtime_error with the compiler's
-  /// words if the key does not compile.
+  /// words if the key does not compile. On a device that executes, the kernel runs with
+  /// `arguments`, which must be there.
   void launch_compute_prefill(const ComputePrefillInputs& inputs, const LayerRef& layer,
-                              std::int64_t rows);
-  void launch_build_chunk(const BuildChunkInputs& inputs, const LayerRef& layer, std::int64_t rows);
-  void launch_combine(const CombineInputs& inputs, const LayerRef& layer, std::int64_t rows);
+                              std::int64_t rows,
+                              const ops::ComputePrefillArguments* arguments = nullptr);
+  void launch_build_chunk(const BuildChunkInputs& inputs, const LayerRef& layer, std::int64_t rows,
+                          const ops::BuildChunkArguments* arguments = nullptr);
+  void launch_combine(const CombineInputs& inputs, const LayerRef& layer, std::int64_t rows,
+                      const ops::CombineArguments* arguments = nullptr);
 
  private:
   struct Impl;

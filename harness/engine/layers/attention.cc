@@ -34,7 +34,8 @@ Tensor make_query(const AttentionCall& call, const Projected& in, Activations& a
   require(call.context(), layer, Resource::kSwaCache);
   execute(call.exec, layer.ref,
           ops::QNormRopeInsert{q, in.kv, layer.cos_sin, layer.swa.view,
-                               call.step->cache->slots(layer.swa.group), call.positions, padded});
+                               call.step->cache->slots(layer.swa.group), call.positions, padded,
+                               d.eps});
   return padded;
 }
 
@@ -62,7 +63,7 @@ Projected project_inputs(const AttentionCall& call, const Tensor& x, Activations
   out.kv = act.make(DType::kBf16, {t, d.head_dim});
   execute(call.exec, call.layer.ref,
           ops::FusedQkvNorm{qkv, call.layer.w(WeightId::kQNorm), call.layer.w(WeightId::kKvNorm),
-                            out.qr, out.kv});
+                            out.qr, out.kv, d.eps});
   return out;
 }
 

@@ -29,7 +29,7 @@ Extra extra_indices(const AttentionCall& call, std::int64_t tokens, Activations&
   execute(call.exec, layer.ref,
           ops::GlobalTopkIndices{layer.topk_buffer, swa.token_to_req,
                                  step.cache->table(layer.compressed.group), swa.is_valid, global,
-                                 lens});
+                                 lens, layer.compressed.view.dim(1)});
   return {layer.compressed.view, global, lens};
 }
 

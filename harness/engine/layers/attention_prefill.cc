@@ -7,20 +7,29 @@ namespace warmgate::engine {
 namespace {
 
 // What the combine kernel reads besides window positions: `indices` has the columns that its key
-// sees, `topk` of them count.
+// sees, `topk` of them count. Row 0 is that of the first prefill token.
 struct PrefillIndices {
   Tensor indices;
   std::int64_t topk = 0;
+  Tensor of(const PrefillChunk& chunk) const {
+    return indices.rows() == 0 ? indices : indices.slice(chunk.token_begin, chunk.tokens);
+  }
 };
+
+// Rows of the step's prefill tokens, which come behind its decode tokens.
+Tensor prefill_rows_of(const AttentionCall& call, const Tensor& buffer) {
+  const Split& split = call.step->split;
+  return buffer.slice(split.decode_tokens, split.prefill_tokens);
+}
 
 PrefillIndices window_only_indices(const AttentionCall& call) {
   LayerState& layer = call.layer;
   // The kernel takes an index tensor even where it reads none of it.
   if (call.context().seam_is("prefill.topk_bound", "buffer_required")) {
     require(call.context(), layer, Resource::kTopkIndicesBuffer);
-    return {layer.topk_buffer, 0};
+    return {prefill_rows_of(call, layer.topk_buffer), 0};
   }
-  if (layer.topk_buffer.present()) return {layer.topk_buffer, 0};
+  if (layer.topk_buffer.present()) return {prefill_rows_of(call, layer.topk_buffer), 0};
   return {make_tensor(DType::kI32, {0, call.dims.topk}), 0};
 }
 
@@ -30,27 +39,41 @@ PrefillIndices prefill_indices(const AttentionCall& call) {
       return window_only_indices(call);
     case Kind::kC4a:
       require(call.context(), call.layer, Resource::kTopkIndicesBuffer);
-      return {call.layer.topk_buffer, call.layer.topk_buffer.last()};
+      return {prefill_rows_of(call, call.layer.topk_buffer), call.layer.topk_buffer.last()};
     case Kind::kC128a:
       return {call.step->c128->prefill_indices, call.step->c128->width};
   }
   return {};
 }
 
+Tensor gather_lens_of(const AttentionCall& call, const PrefillChunk& chunk) {
+  const SwaMetadata& swa = *call.step->swa[call.layer.swa.group];
+  return swa.gather_lens.slice(chunk.begin, chunk.end - chunk.begin);
+}
+
 void gather_keys(const AttentionCall& call, const PrefillChunk& chunk, const Tensor& kv) {
   LayerState& layer = call.layer;
   const StepMetadata& step = *call.step;
   const Tensor lens = step.inputs->seq_lens;
+  const std::int64_t request = step.split.decodes + chunk.begin;
   if (layer.kind != Kind::kSwaOnly && chunk.gathered_compressed > 0) {
     require(call.context(), layer, Resource::kCompressedCache);
-    execute(
-        call.exec, layer.ref,
-        ops::DequantGather{chunk.gathered_compressed, chunk.compressed, 0, layer.compressed.view,
-                           step.cache->table(layer.compressed.group), lens, kv});
+    execute(call.exec, layer.ref,
+            ops::DequantGather{chunk.gathered_compressed,
+                               chunk.compressed,
+                               0,
+                               layer.compressed.view,
+                               step.cache->table(layer.compressed.group),
+                               lens,
+                               kv,
+                               {},
+                               request,
+                               layer.ratio});
   }
   execute(call.exec, layer.ref,
           ops::DequantGather{chunk.gathered_window, chunk.rows - chunk.compressed, chunk.compressed,
-                             layer.swa.view, step.cache->table(layer.swa.group), lens, kv});
+                             layer.swa.view, step.cache->table(layer.swa.group), lens, kv,
+                             gather_lens_of(call, chunk), request});
 }
 
 CombineInputs combine_inputs(const AttentionCall& call, const PrefillIndices& source,
@@ -68,6 +91,26 @@ CombineInputs combine_inputs(const AttentionCall& call, const PrefillIndices& so
   return in;
 }
 
+// `views`: kv, indices, lens.
+ops::CombineArguments combine_arguments(const AttentionCall& call, const PrefillIndices& source,
+                                        const PrefillChunk& chunk, const Workspace::Views& views) {
+  const InputBuffers& inputs = *call.step->inputs;
+  const std::int64_t request = call.step->split.decodes + chunk.begin;
+  const std::int64_t requests = chunk.end - chunk.begin;
+  ops::CombineArguments out;
+  out.indices = views[1];
+  out.lens = views[2];
+  out.topk = source.of(chunk);
+  out.query_start = inputs.query_start.slice(request, requests + 1);
+  out.seq_lens = inputs.seq_lens.slice(request, requests);
+  out.gather_lens = gather_lens_of(call, chunk);
+  out.rows = chunk.rows;
+  out.compressed_rows = chunk.compressed;
+  out.requests = requests;
+  out.tokens = chunk.tokens;
+  return out;
+}
+
 }  // namespace
 
 void prefill_attention(const AttentionCall& call, const Tensor& q, const Tensor& out) {
@@ -79,8 +122,9 @@ void prefill_attention(const AttentionCall& call, const Tensor& q, const Tensor&
     const Workspace::Views views = call.context().workspace.request(
         layer.lane, "attention", layer.ref, {specs[0], specs[1], specs[2]});
     gather_keys(call, chunk, views[0]);
+    const ops::CombineArguments arguments = combine_arguments(call, source, chunk, views);
     call.context().kernels.launch_combine(combine_inputs(call, source, chunk), layer.ref,
-                                          chunk.tokens);
+                                          chunk.tokens, &arguments);
     const std::int64_t width = views[1].last();
     const Tensor kv =
         make_tensor(DType::kBf16, {requests * chunk.rows, 1, call.dims.head_dim}, views[0].address);

@@ -23,7 +23,8 @@ void run_compressor(const AttentionCall& call, const Projected& in) {
       ops::CompressWindow{c4 ? "compress_c4_insert" : "compress_c128_insert", call.tokens, entries,
                           layer.ratio, c4 ? 1 : 0, call.dims.head_dim, layer.state.view,
                           step.cache->table(layer.state.group), layer.w(WeightId::kCompressorNorm),
-                          layer.cos_sin, layer.compressed.view, step.sparse(layer.kind)->slots});
+                          layer.cos_sin, layer.compressed.view, step.sparse(layer.kind)->slots,
+                          call.positions, step.swa[layer.swa.group]->token_to_req, call.dims.eps});
 }
 
 }  // namespace warmgate::engine

@@ -12,7 +12,7 @@ Tensor enter(const AttentionCall& call, const Tensor& residual, WeightId fn, Wei
              Activations& act) {
   const Tensor x = act.make(DType::kBf16, {call.tokens, call.dims.hidden});
   execute(call.exec, call.layer.ref, ops::HyperConnectionPre{residual, call.layer.w(fn), x});
-  execute(call.exec, call.layer.ref, ops::RmsNorm{x, call.layer.w(norm), x});
+  execute(call.exec, call.layer.ref, ops::RmsNorm{x, call.layer.w(norm), x, call.dims.eps});
   return x;
 }
 
@@ -21,7 +21,8 @@ void experts(const AttentionCall& call, const Tensor& x, const Tensor& y) {
   execute(
       call.exec, layer.ref,
       ops::Moe{call.dims.experts_per_token, call.dims.shared_experts, x, layer.w(WeightId::kGate),
-               layer.w(WeightId::kExpertsW13), layer.w(WeightId::kExpertsW2), y});
+               layer.w(WeightId::kExpertsW13), layer.w(WeightId::kExpertsW2), y,
+               layer.w(WeightId::kSharedW13), layer.w(WeightId::kSharedW2)});
   sum_over_ranks(call.context(), y);
 }
 

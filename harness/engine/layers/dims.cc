@@ -90,6 +90,7 @@ Dims make_dims(const scenario::Resolved& config) {
   d.rank_vocab = ceil_div(m.vocab_size, d.tp);
   d.rope_rows = static_cast<std::int64_t>(m.rope_factor *
                                           static_cast<double>(m.original_max_position_embeddings));
+  d.eps = m.rms_norm_eps;
   d.max_model_len = limits.max_model_len;
   d.max_tokens = limits.max_num_batched_tokens;
   d.max_seqs = limits.max_num_seqs;

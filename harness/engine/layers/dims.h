@@ -34,6 +34,7 @@ struct Dims {
   std::int64_t speculative = 0;    // N
   std::int64_t markov_rank = 0, target_taps = 0;
   std::int64_t inflight_tokens = 0;  // B, or 2B with asynchronous scheduling
+  double eps = 1e-6;                 // of all RMS norms
   bool fp4_indexer = false, parallel_drafting = false;
   bool any_kind[kNumKinds] = {};  // among target layers
 

@@ -9,7 +9,11 @@ namespace warmgate::engine {
 namespace {
 
 struct IndexQuery {
-  Tensor q, w;  // [T,heads,Di] fp8 or fp4, [T,heads] fp32
+  Tensor q, w;      // [T,heads,Di] fp8 or fp4, [T,heads] fp32
+  Tensor q_scales;  // [T,heads,Di/32] u8, fp4 only
+  Tensor scales_of(std::int64_t first, std::int64_t count) const {
+    return q_scales.present() ? q_scales.slice(first, count) : q_scales;
+  }
 };
 
 IndexQuery index_query(const AttentionCall& call, const Projected& in, Activations& act) {
@@ -22,10 +26,13 @@ IndexQuery index_query(const AttentionCall& call, const Projected& in, Activatio
   IndexQuery out;
   out.q = act.make(d.fp4_indexer ? DType::kFp4 : DType::kFp8, {t, d.index_heads, d.index_dim});
   out.w = act.make(DType::kFp32, {t, d.index_heads});
-  execute(
-      call.exec, call.layer.ref,
-      ops::IndexerQuant{d.fp4_indexer ? "indexer_q_rope_quant_mxfp4" : "indexer_q_rope_quant_fp8",
-                        iq, in.index_weights, out.q, out.w});
+  if (d.fp4_indexer) {
+    out.q_scales = act.make(DType::kU8, {t, d.index_heads, ceil_div(d.index_dim, 32)});
+  }
+  execute(call.exec, call.layer.ref,
+          ops::IndexerQuant{
+              d.fp4_indexer ? "indexer_q_rope_quant_mxfp4" : "indexer_q_rope_quant_fp8", iq,
+              in.index_weights, out.q, out.w, call.layer.cos_sin, call.positions, out.q_scales});
   return out;
 }
 
@@ -53,7 +60,8 @@ void store_keys(const AttentionCall& call, const Projected& in) {
                           call.tokens, step.host->windows4, 4, 1, call.dims.index_dim,
                           layer.indexer_state.view, step.cache->table(layer.indexer_state.group),
                           layer.w(WeightId::kIndexerCompressorNorm), layer.cos_sin,
-                          layer.indexer.view, step.c4->slots});
+                          layer.indexer.view, step.c4->slots, call.positions,
+                          step.swa[layer.swa.group]->token_to_req, call.dims.eps});
 }
 
 void score_decodes(const AttentionCall& call, const IndexQuery& query) {
@@ -65,17 +73,21 @@ void score_decodes(const AttentionCall& call, const IndexQuery& query) {
   Activations act(context.memory, layer.activations);
   // Columns a multiple of 64, what the paged kernel writes at a time.
   const Tensor logits = act.make(DType::kFp32, {rows, round_up(indexing.max_compressed, 64)});
-  execute(
-      call.exec, layer.ref,
-      ops::MqaLogitsPaged{query.q.slice(0, rows), query.w.slice(0, rows), layer.indexer.view,
-                          indexing.decode_table, indexing.context_lens, indexing.schedule, logits});
+  execute(call.exec, layer.ref,
+          ops::MqaLogitsPaged{query.q.slice(0, rows), query.w.slice(0, rows), layer.indexer.view,
+                              indexing.decode_table, indexing.context_lens, indexing.schedule,
+                              logits, query.scales_of(0, rows), indexing.queries_a_row()});
   const Workspace::Views scratch = context.workspace.request(
       layer.lane, "topk", layer.ref, {ViewSpec(DType::kU8, {kTopkScratchBytes})});
   const auto& archs = context.config.architectures;
   execute(call.exec, layer.ref,
           ops::TopkPerRow{ops::decode_topk_kernel(archs.empty() ? "" : archs.front(),
                                                   layer.topk_buffer.last(), rows, logits.last()),
-                          logits, indexing.context_lens, layer.topk_buffer, scratch[0]});
+                          logits,
+                          indexing.context_lens,
+                          layer.topk_buffer,
+                          scratch[0],
+                          {}});
 }
 
 void score_chunk(const AttentionCall& call, const IndexQuery& query, const IndexerChunk& chunk) {
@@ -89,7 +101,9 @@ void score_chunk(const AttentionCall& call, const IndexQuery& query, const Index
   if (chunk.gathers) {
     execute(call.exec, layer.ref,
             ops::GatherIndexerKeys{chunk.keys, layer.indexer.view,
-                                   step.cache->table(layer.indexer.group), views[0], views[1]});
+                                   step.cache->table(layer.indexer.group), views[0], views[1],
+                                   step.inputs->seq_lens, indexing.split.decodes + chunk.begin,
+                                   chunk.end - chunk.begin});
   }
   Activations act(context.memory, layer.activations);
   const Tensor logits = act.make(DType::kFp32, {chunk.queries(), chunk.keys});
@@ -100,13 +114,14 @@ void score_chunk(const AttentionCall& call, const IndexQuery& query, const Index
   execute(call.exec, layer.ref,
           ops::MqaLogitsPrefill{query.q.slice(token, chunk.queries()),
                                 query.w.slice(token, chunk.queries()), views[0], views[1], start,
-                                end, logits});
+                                end, logits, query.scales_of(token, chunk.queries())});
   execute(call.exec, layer.ref,
           ops::TopkPerRow{"top_k_per_row_prefill",
                           logits,
                           end,
                           layer.topk_buffer.slice(token, chunk.queries()),
-                          {}});
+                          {},
+                          start});
 }
 
 }  // namespace
@@ -129,6 +144,7 @@ void run_indexer(const AttentionCall& call, const Projected& in, Activations& ac
             ops::FillShortContext{call.tokens, call.positions, layer.topk_buffer});
     return;
   }
+  execute(call.exec, layer.ref, ops::ClearTopk{call.tokens, layer.topk_buffer});
   if (indexing.split.decode_tokens > 0) score_decodes(call, query);
   for (const IndexerChunk& chunk : indexing.chunks) score_chunk(call, query, chunk);
 }

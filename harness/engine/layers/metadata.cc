@@ -38,9 +38,9 @@ const StepMetadata& MetadataBuilders::build(Executor& exec, const StepHost& host
     step_.swa.at(swa.group()) = &swa;
   }
   const bool packed = exec.context().seam_is("c128a.width", "packed");
-  if (c4_) c4_->build(exec, host, step_.split, cache, inputs, packed);
-  if (c128_) c128_->build(exec, host, step_.split, cache, inputs, packed);
-  if (indexer_) indexer_->build(exec, host, cache, inputs, step);
+  if (c4_) c4_->build(exec, host, step_.split, cache, inputs, swa_.front(), packed);
+  if (c128_) c128_->build(exec, host, step_.split, cache, inputs, swa_.front(), packed);
+  if (indexer_) indexer_->build(exec, host, cache, inputs, swa_.front(), step);
   step_.c4 = c4_ ? &*c4_ : nullptr;
   step_.c128 = c128_ ? &*c128_ : nullptr;
   step_.indexer = indexer_ ? &*indexer_ : nullptr;

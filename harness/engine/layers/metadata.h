@@ -1,6 +1,6 @@
 // Metadata builders: persistent buffers allocated when the KV cache is made (after profiling, so
-// profiling never sees them), filled every step. Host integers are real; what only a device kernel
-// reads is accounted, not materialised.
+// profiling never sees them), filled every step. Host integers are the source; device tensors get
+// copies of them, and what kernels make of those.
 // Origin: vLLM at d40c3e3c00, v1/attention/backends/mla/{sparse_swa,indexer,compressor_utils}.py
 // and models/deepseek_v4/sparse_mla.py.
 #pragma once
@@ -59,6 +59,8 @@ class SwaMetadata {
   Tensor gather_lens;  // [prefills] i32, of this step
 
  private:
+  void find_requests(Executor& execute, const StepHost& host, const KvCache& cache,
+                     const InputBuffers& inputs);
   Buffers buffers_;
   const Dims& dims_;
   std::size_t group_;
@@ -71,8 +73,9 @@ class SwaMetadata {
 class SparseMetadata {
  public:
   SparseMetadata(Buffers buffers, const Dims& dims, std::size_t group, Kind kind);
+  /// `window`: of the same step, built before.
   void build(Executor& execute, const StepHost& host, const Split& split, const KvCache& cache,
-             const InputBuffers& inputs, bool packed);
+             const InputBuffers& inputs, const SwaMetadata& window, bool packed);
   std::size_t group() const { return group_; }
   /// Slots of compressed entries, host side; -1 where no window ends.
   std::span<const std::int64_t> host_slots() const { return host_slots_; }
@@ -98,7 +101,9 @@ class IndexerMetadata {
  public:
   IndexerMetadata(Buffers buffers, const Dims& dims, std::size_t group, std::string_view arch);
   void build(Executor& execute, const StepHost& host, const KvCache& cache,
-             const InputBuffers& inputs, Activations& step);
+             const InputBuffers& inputs, const SwaMetadata& window, Activations& step);
+  /// Queries that share a row of decode_table.
+  std::int64_t queries_a_row() const;
   bool flattens() const { return flattens_; }
   Split split;
   std::vector<IndexerChunk> chunks;

@@ -1,7 +1,7 @@
 #include "harness/engine/layers/metadata.h"
 #include "harness/engine/memory/workspace_plan.h"
 #include "harness/engine/ops/indexer.h"
-#include "harness/engine/ops/metadata.h"
+#include "harness/engine/ops/metadata_lists.h"
 
 namespace warmgate::engine {
 
@@ -20,7 +20,8 @@ IndexerMetadata::IndexerMetadata(Buffers buffers, const Dims& dims, std::size_t 
 }
 
 void IndexerMetadata::build(Executor& exec, const StepHost& host, const KvCache& cache,
-                            const InputBuffers& inputs, Activations& step) {
+                            const InputBuffers& inputs, const SwaMetadata& window,
+                            Activations& step) {
   const LayerRef ref{-1, "c4a", "target"};
   split = split_batch(host.batch, dims_.indexer_threshold(), !flattens_);
   max_compressed = host.max_seq_len / 4;
@@ -29,11 +30,16 @@ void IndexerMetadata::build(Executor& exec, const StepHost& host, const KvCache&
   if (split.decodes > 0) {
     const std::int64_t rows = flattens_ ? split.decode_tokens : split.decodes;
     execute(exec, ref,
-            ops::FillMetadata{"prepare_uniform_decode", rows, inputs.seq_lens, cache.table(group_),
-                              context_lens_, expanded_table_});
+            ops::DecodeContexts{{"prepare_uniform_decode", rows, inputs.seq_lens,
+                                 cache.table(group_), context_lens_, expanded_table_},
+                                inputs.positions,
+                                window.token_to_req,
+                                split.decode_tokens,
+                                cache.tables().block_tokens(group_) / 4});
     execute(exec, ref,
-            ops::FillMetadata{
-                "paged_mqa_logits_metadata", schedule.rows(), context_lens_, {}, schedule, {}});
+            ops::ScoringSchedule{
+                {"paged_mqa_logits_metadata", schedule.rows(), context_lens_, {}, schedule, {}},
+                split.decode_tokens});
   }
   chunks.clear();
   key_start = key_end = {};
@@ -55,8 +61,22 @@ void IndexerMetadata::build(Executor& exec, const StepHost& host, const KvCache&
     in.compress_ratio = 4;  // of the indexer cache's own spec, whatever the layer list says
     // int32 rows: 16-byte aligned where the first request's index is a multiple of four.
     in.seq_lens_aligned = (split.decodes + chunk.begin) % 4 == 0;
-    exec.context().kernels.launch_build_chunk(in, ref, chunk.queries());
+    const std::int64_t request = split.decodes + chunk.begin, requests = chunk.end - chunk.begin;
+    const std::int64_t token = chunk.token_begin + chunk.slice_start;
+    const ops::BuildChunkArguments arguments{key_start.slice(token, chunk.queries()),
+                                             key_end.slice(token, chunk.queries()),
+                                             step.make(DType::kI32, {chunk.keys}),
+                                             inputs.query_start.slice(request, requests + 1),
+                                             inputs.seq_lens.slice(request, requests),
+                                             chunk.slice_start,
+                                             chunk.slice_stop,
+                                             requests};
+    exec.context().kernels.launch_build_chunk(in, ref, chunk.queries(), &arguments);
   }
+}
+
+std::int64_t IndexerMetadata::queries_a_row() const {
+  return flattens_ || split.decodes == 0 ? 1 : split.decode_tokens / split.decodes;
 }
 
 }  // namespace warmgate::engine

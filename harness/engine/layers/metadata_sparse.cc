@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "harness/engine/layers/metadata.h"
-#include "harness/engine/ops/metadata.h"
+#include "harness/engine/ops/metadata_lists.h"
 
 namespace warmgate::engine {
 
@@ -34,7 +34,8 @@ Tensor at_width(const Tensor& full, std::int64_t width) {
 }  // namespace
 
 void SparseMetadata::build(Executor& exec, const StepHost& host, const Split& split,
-                           const KvCache& cache, const InputBuffers& inputs, bool packed) {
+                           const KvCache& cache, const InputBuffers& inputs,
+                           const SwaMetadata& window, bool packed) {
   const LayerRef ref{-1, to_string(kind_), "target"};
   // The whole buffer is -1 first, so that what an earlier step left behind cannot be used.
   for (std::int64_t i = host.tokens; i < dirty_; ++i) host_slots_[static_cast<std::size_t>(i)] = -1;
@@ -52,31 +53,34 @@ void SparseMetadata::build(Executor& exec, const StepHost& host, const Split& sp
                             cache.tables().block_tokens(group_), ratio, request.computed, out);
     }
   }
+  const std::int64_t block_rows = cache.tables().block_tokens(group_) / ratio;
   execute(exec, ref,
-          ops::FillMetadata{"compressed_slot_mapping",
-                            host.tokens,
-                            inputs.positions,
-                            cache.table(group_),
-                            slots,
-                            {}});
+          ops::CompressedSlots{{"compressed_slot_mapping",
+                                host.tokens,
+                                inputs.positions,
+                                cache.table(group_),
+                                slots,
+                                {}},
+                               window.token_to_req,
+                               ratio,
+                               block_rows});
   if (kind_ != Kind::kC128a) return;
   width = c128a_width(dims_, host.max_seq_len, packed);
   decode_indices = at_width(full_decode_, width);
   prefill_indices = at_width(full_prefill_, width);
-  if (split.decode_tokens > 0) {
+  const auto lists = [&](std::int64_t first, std::int64_t count, const Tensor& indices,
+                         const Tensor& lens) {
     execute(exec, ref,
-            ops::FillMetadata{"build_c128a_topk_metadata", split.decode_tokens, inputs.positions,
-                              cache.table(group_), decode_indices, decode_lens});
-  }
-  if (split.prefill_tokens > 0) {
-    execute(exec, ref,
-            ops::FillMetadata{"build_c128a_topk_metadata",
-                              split.prefill_tokens,
-                              inputs.positions,
-                              cache.table(group_),
-                              prefill_indices,
-                              {}});
-  }
+            ops::C128Lists{{"build_c128a_topk_metadata", count, inputs.positions,
+                            cache.table(group_), indices, lens},
+                           window.token_to_req,
+                           window.is_valid,
+                           first,
+                           block_rows});
+  };
+  if (split.decode_tokens > 0) lists(0, split.decode_tokens, decode_indices, decode_lens);
+  if (split.prefill_tokens > 0)
+    lists(split.decode_tokens, split.prefill_tokens, prefill_indices, {});
 }
 
 }  // namespace warmgate::engine

@@ -1,5 +1,5 @@
 #include "harness/engine/layers/metadata.h"
-#include "harness/engine/ops/metadata.h"
+#include "harness/engine/ops/metadata_lists.h"
 
 namespace warmgate::engine {
 
@@ -29,29 +29,44 @@ SwaMetadata::SwaMetadata(Buffers buffers, const Dims& dims, std::size_t group, R
   is_valid = buffers.make("swa.is_valid_token", DType::kBool, {b});
 }
 
+void SwaMetadata::find_requests(Executor& exec, const StepHost& host, const KvCache& cache,
+                                const InputBuffers& inputs) {
+  execute(exec, ref_,
+          ops::TokenToReq{{"compute_token_to_req_and_valid",
+                           host.tokens,
+                           cache.slots(group_),
+                           {},
+                           token_to_req,
+                           is_valid},
+                          inputs.query_start,
+                          host.requests});
+}
+
 void SwaMetadata::build(Executor& exec, const StepHost& host, const Split& split,
                         const KvCache& cache, const InputBuffers& inputs, Activations& step) {
   noncausal_last_ = false;
   gather_lens = {};
-  execute(exec, ref_,
-          ops::FillMetadata{"compute_token_to_req_and_valid",
-                            host.tokens,
-                            cache.slots(group_),
-                            {},
-                            token_to_req,
-                            is_valid});
-  if (split.decode_tokens > 0) {
+  find_requests(exec, host, cache, inputs);
+  const auto lists = [&](std::int64_t first, std::int64_t count, const Tensor& indices,
+                         const Tensor& lens) {
     execute(exec, ref_,
-            ops::FillMetadata{"compute_swa_indices_and_lens", split.decode_tokens, inputs.positions,
-                              cache.table(group_), decode_indices_, decode_lens});
-  }
+            ops::SwaLists{{"compute_swa_indices_and_lens", count, inputs.positions,
+                           cache.table(group_), indices, lens},
+                          token_to_req,
+                          is_valid,
+                          first,
+                          cache.tables().block_tokens(group_),
+                          dims_.window});
+  };
+  if (split.decode_tokens > 0) lists(0, split.decode_tokens, decode_indices_, decode_lens);
   if (split.prefills > 0) {
-    execute(
-        exec, ref_,
-        ops::FillMetadata{"compute_swa_indices_and_lens", split.prefill_tokens, inputs.positions,
-                          cache.table(group_), prefill_indices, prefill_lens});
+    lists(split.decode_tokens, split.prefill_tokens, prefill_indices, prefill_lens);
     gather_lens = step.make(DType::kI32, {split.prefills});
-    exec.context().kernels.launch_compute_prefill({split.prefills}, ref_, split.prefills);
+    const ops::ComputePrefillArguments arguments{gather_lens,     inputs.query_start,
+                                                 inputs.seq_lens, split.prefills,
+                                                 split.decodes,   dims_.window};
+    exec.context().kernels.launch_compute_prefill({split.prefills}, ref_, split.prefills,
+                                                  &arguments);
   }
 }
 
@@ -63,16 +78,16 @@ void SwaMetadata::build_noncausal(Executor& exec, const StepHost& host, const Kv
                                {dims_.max_tokens, 1, width});
   }
   noncausal_last_ = true;
+  find_requests(exec, host, cache, inputs);
   execute(exec, ref_,
-          ops::FillMetadata{"compute_token_to_req_and_valid",
-                            host.tokens,
-                            cache.slots(group_),
-                            {},
-                            token_to_req,
-                            is_valid});
-  execute(exec, ref_,
-          ops::FillMetadata{"compute_dspark_noncausal_swa_indices", host.tokens, inputs.positions,
-                            cache.table(group_), noncausal_, decode_lens});
+          ops::NoncausalLists{{"compute_dspark_noncausal_swa_indices", host.tokens,
+                               inputs.positions, cache.table(group_), noncausal_, decode_lens},
+                              token_to_req,
+                              is_valid,
+                              inputs.query_start,
+                              inputs.seq_lens,
+                              cache.tables().block_tokens(group_),
+                              dims_.window});
 }
 
 }  // namespace warmgate::engine

@@ -19,6 +19,10 @@ void check(const BatchRequest& r, const Dims& d) {
         "request row {}: {} computed and {} new tokens; 1 new at least, {} in all (max_model_len)",
         r.request, r.computed, r.query, d.max_model_len));
   }
+  if (!r.ids.empty() && static_cast<std::int64_t>(r.ids.size()) != r.query) {
+    throw std::out_of_range(
+        fmt::format("request row {}: {} ids for {} tokens", r.request, r.ids.size(), r.query));
+  }
 }
 
 }  // namespace
@@ -54,15 +58,22 @@ void StepHost::build(const Batch& step, const Dims& d) {
   const auto count = static_cast<std::size_t>(tokens);
   token_to_req.resize(count);
   positions.resize(count);
+  device_positions.assign(count, 0);
+  ids.assign(count, 0);
   swa_starts.resize(count);
   swa_lens.resize(count);
   std::size_t t = 0;
   for (std::size_t r = 0; r < batch.size(); ++r) {
     const std::int64_t end = batch[r].computed + batch[r].query;
+    if (!dummy) {
+      std::copy(batch[r].ids.begin(), batch[r].ids.end(),
+                ids.begin() + static_cast<std::ptrdiff_t>(t));
+    }
     for (std::int64_t p = batch[r].computed; p < end; ++p, ++t) {
       const std::int64_t start = std::max<std::int64_t>(p - d.window + 1, 0);
       token_to_req[t] = static_cast<std::int32_t>(r);
       positions[t] = p;
+      if (!dummy) device_positions[t] = p;
       swa_starts[t] = static_cast<std::int32_t>(start);
       swa_lens[t] = static_cast<std::int32_t>(p - start + 1);
     }

@@ -26,20 +26,23 @@ inline Cost account(const SavePartialStates& p) {
   return {2 * p.kv_score.payload_bytes() + p.ape.payload_bytes() + 16 * p.kv_score.rows(),
           p.kv_score.elements() / 2, 1};
 }
+void run(const SavePartialStates& p, const Device& device);
 
 /// For each token that completes a window: gathers its (1+ov)·r state rows, softmax-pools them per
 /// channel, norm, rotation, quantised store at the compressed slot. `entries` windows complete.
 /// state [blocks,rows,2·coff·D] fp32, table [reqs,blocks] i32, cache [blocks,rows,bytes] u8,
-/// slots [>=T] i64 (-1: no window ends here).
+/// slots [>=T] i64 (-1: no window ends here), positions [>=T] i64, token_to_req [>=T] i32.
 struct CompressWindow {
   std::string_view kernel;  // compress_c4, compress_c128, indexer_compress_fp8, ..._mxfp4
   std::int64_t tokens = 0, entries = 0, ratio = 0, overlap = 0, width = 0;  // width: D
-  Tensor state, table, norm, cos_sin, cache, slots;
+  Tensor state, table, norm, cos_sin, cache, slots, positions, token_to_req;
+  double eps = 1e-6;
   std::int64_t rows() const { return tokens; }
   std::int64_t window_rows() const { return (1 + overlap) * ratio; }
   template <class V>
   void arguments(V& v) const {
-    v(state), v(table), v(norm), v(cos_sin), v(cache), v(slots), v(cache.strides[0]);
+    v(state), v(table), v(norm), v(cos_sin), v(cache), v(slots), v(positions), v(token_to_req);
+    v(cache.strides[0]);
   }
 };
 inline Reason can_run(const CompressWindow& p) {
@@ -51,5 +54,6 @@ inline Cost account(const CompressWindow& p) {
   return {p.entries * (p.window_rows() * 2 * p.width * 4 + p.cache.last()) + 8 * p.tokens,
           p.entries * p.window_rows() * p.width * 6, 1};
 }
+void run(const CompressWindow& p, const Device& device);
 
 }  // namespace warmgate::engine::ops

@@ -14,6 +14,7 @@
 #include "harness/engine/context.h"
 #include "harness/engine/ops/cost.h"
 #include "harness/engine/ops/device.h"
+#include "harness/engine/ops/observer.h"
 #include "harness/engine/ops/signature.h"
 
 namespace warmgate::engine {
@@ -52,9 +53,26 @@ class Executor {
     SignatureKey key;
     op.arguments(key);
     context_.recorder.launch(op.kernel, {}, signatures_.text(key), layer, rows);
+    if (!device_.executes()) return;
+    run(op, device_);
+    if constexpr (Observed<P>) {
+      if (context_.observer != nullptr) context_.observer->after(layer, op);
+    }
+  }
+
+  /// A copy from the host: checked and accounted like an op, but no launch.
+  template <class P>
+  void copy(const LayerRef& layer, std::string_view what, const P& op) {
+    if (Reason reason = can_run(op)) [[unlikely]]
+      refuse(layer, what, *reason);
+    Cost cost = account(op);
+    cost.launches = 0;
+    cost_ += cost;
     if (device_.executes()) run(op, device_);
   }
 
+  /// True where tensors have contents, so that what ops read must be there.
+  bool executes() const { return device_.executes(); }
   Context& context() { return context_; }
   /// Since the last take_cost().
   const Cost& cost() const { return cost_; }

@@ -27,6 +27,7 @@ inline Reason can_run(const InverseRopeQuant& p) {
 inline Cost account(const InverseRopeQuant& p) {
   return {3 * p.q.elements() + p.scales.payload_bytes(), 6 * p.q.elements(), 1};
 }
+void run(const InverseRopeQuant& p, const Device& device);
 
 /// z[t,g,:] = w[g] · x[t,g,:]: x [T,Gl,in] fp8, w [Gl·rank,in] fp8 seen as Gl matrices, z
 /// [T,Gl,rank] bf16.
@@ -48,5 +49,6 @@ inline Cost account(const GroupedProjection& p) {
   return {p.x.payload_bytes() + p.w.payload_bytes() + p.z.payload_bytes(),
           2 * p.x.rows() * p.w.elements(), 1};
 }
+void run(const GroupedProjection& p, const Device& device);
 
 }  // namespace warmgate::engine::ops

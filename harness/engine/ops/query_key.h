@@ -25,6 +25,7 @@ inline Reason heads_fit(const Tensor& q, const Tensor& padded) {
 struct QNormRopeInsert {
   static constexpr std::string_view kernel = "fused_qnorm_rope_kv_insert";
   Tensor q, kv, cos_sin, cache, slots, positions, q_out;
+  double eps = 1e-6;
   std::int64_t rows() const { return q.rows(); }
   template <class V>
   void arguments(V& v) const {
@@ -42,6 +43,7 @@ inline Cost account(const QNormRopeInsert& p) {
               p.q.rows() * (p.cache.last() + 16 + p.cos_sin.last() * 4),
           8 * p.q.elements() + 8 * p.kv.elements(), 1};
 }
+void run(const QNormRopeInsert& p, const Device& device);
 
 /// What is left of it without metadata: q zero-padded to the kernel's heads.
 struct PadQ {
@@ -55,5 +57,6 @@ struct PadQ {
 };
 inline Reason can_run(const PadQ& p) { return heads_fit(p.q, p.q_out); }
 inline Cost account(const PadQ& p) { return {p.q.payload_bytes() + p.q_out.payload_bytes(), 0, 1}; }
+void run(const PadQ& p, const Device& device);
 
 }  // namespace warmgate::engine::ops

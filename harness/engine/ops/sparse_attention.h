@@ -5,12 +5,16 @@
 
 namespace warmgate::engine::ops {
 
-/// Cache rows of a chunk's requests, dequantised to bf16 into kv [chunk,M,D] from column `offset`.
-/// `gathered` rows in all, at most `longest` a request. cache [blocks,rows,bytes] u8.
+/// Cache rows of a chunk's requests, dequantised to bf16 into kv [chunk,M,D] from row `offset` of
+/// each. `gathered` rows in all, at most `longest` a request. cache [blocks,rows,bytes] u8.
+/// With gather_lens [chunk] the last so many of lens[request] rows, else the first lens/ratio.
+/// Table and lens count requests of the step, of which the chunk starts at `first_request`.
 struct DequantGather {
   static constexpr std::string_view kernel = "dequantize_and_gather_k";
   std::int64_t gathered = 0, longest = 0, offset = 0;
   Tensor cache, table, lens, kv;
+  Tensor gather_lens = {};
+  std::int64_t first_request = 0, ratio = 1;
   std::int64_t rows() const { return gathered; }
   template <class V>
   void arguments(V& v) const {
@@ -27,6 +31,7 @@ inline Reason can_run(const DequantGather& p) {
 inline Cost account(const DequantGather& p) {
   return {p.gathered * (p.cache.last() + 2 * p.kv.last()), p.gathered * p.kv.last(), 1};
 }
+void run(const DequantGather& p, const Device& device);
 
 inline Reason width_fits(const char* name, const Tensor& indices, std::int64_t heads) {
   if (indices.last() % heads == 0) [[likely]]
@@ -36,7 +41,8 @@ inline Reason width_fits(const char* name, const Tensor& indices, std::int64_t h
 }
 
 /// q [t,heads,D] bf16, kv [n,1,D] bf16, indices [t,1,width] i32, lens [t] i32, sink [heads] fp32 →
-/// out [t,heads,D] bf16.
+/// out [t,heads,D] bf16. The first lens[t] indices count, those below 0 among them do not. Padding
+/// heads of q are zero and what comes out for them is thrown away.
 struct SparsePrefill {
   static constexpr std::string_view kernel = "flash_mla_sparse_fwd";
   Tensor q, kv, indices, lens, sink, out;
@@ -57,11 +63,14 @@ inline Cost account(const SparsePrefill& p) {
   return {2 * p.q.payload_bytes() + keys * (4 + 2 * p.kv.last()),
           4 * keys * p.q.dim(1) * p.q.last(), 1};
 }
+void run(const SparsePrefill& p, const Device& device);
 
-/// Local top-k indices [T,K] → global slots [T,1,K] and their count a token.
+/// Local top-k indices [T,K] → global slots [T,1,K] in pages of `block_rows`, and their count a
+/// token (0 if it is not valid).
 struct GlobalTopkIndices {
   static constexpr std::string_view kernel = "compute_global_topk_indices_and_lens";
   Tensor local, token_to_req, table, is_valid, global, lens;
+  std::int64_t block_rows = 64;
   std::int64_t rows() const { return global.rows(); }
   template <class V>
   void arguments(V& v) const {
@@ -76,6 +85,7 @@ inline Reason can_run(const GlobalTopkIndices& p) {
 inline Cost account(const GlobalTopkIndices& p) {
   return {2 * p.global.payload_bytes() + 9 * p.global.rows(), p.global.elements(), 1};
 }
+void run(const GlobalTopkIndices& p, const Device& device);
 
 /// The tile plan that the first decode call of a kind makes for all layers of that kind.
 struct TilePlan {
@@ -90,6 +100,7 @@ struct TilePlan {
 };
 inline Reason can_run(const TilePlan& p) { return holds_rows("length", p.lens, p.tokens); }
 inline Cost account(const TilePlan& p) { return {8 * p.tokens, p.tokens, 1}; }
+void run(const TilePlan& p, const Device& device);
 
 /// Each token its own query: q [T,1,64|128,D], window pages with indices [T,1,w] and lens, and for
 /// compressed kinds extra pages with theirs.
@@ -132,6 +143,7 @@ inline Cost account(const SparseDecode& p) {
   }
   return {bytes + 2 * p.q.payload_bytes(), 4 * keys * p.q.dim(2) * p.q.last(), 1};
 }
+void run(const SparseDecode& p, const Device& device);
 
 struct ZeroFill {
   static constexpr std::string_view kernel = "zero_fill";
@@ -144,5 +156,6 @@ struct ZeroFill {
 };
 inline Reason can_run(const ZeroFill&) { return {}; }
 inline Cost account(const ZeroFill& p) { return {p.out.payload_bytes(), 0, 1}; }
+void run(const ZeroFill& p, const Device& device);
 
 }  // namespace warmgate::engine::ops

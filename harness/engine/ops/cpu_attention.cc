@@ -1,0 +1,79 @@
+// Sparse attention on the host.
+#include <cstring>
+
+#include "harness/engine/ops/cpu_tensor.h"
+#include "harness/engine/ops/sparse_attention.h"
+#include "kernels/cpu/sparse_attention.h"
+#include "kernels/cpu/topk.h"
+
+namespace warmgate::engine::ops {
+
+using namespace host;
+
+void run(const DequantGather& p, const Device& device) {
+  need_host(p.kernel, device);
+  kernel::DequantGather g;
+  g.requests = p.kv.rows();
+  g.ratio = p.ratio;
+  g.offset = p.offset;
+  g.request_stride = p.kv.strides[0];
+  g.seq_lens = i32(p.lens) + p.first_request;
+  g.gather_lens = i32(p.gather_lens);
+  g.pages = pages(p.cache);
+  g.table = table(p.table, p.cache.dim(1), p.first_request);
+  g.kv = bf16(p.kv);
+  kernel::dequant_gather(g);
+}
+
+void run(const SparsePrefill& p, const Device& device) {
+  need_host(p.kernel, device);
+  kernel::SparsePrefill a;
+  a.tokens = p.q.rows();
+  a.heads = p.q.dim(1);
+  a.width = p.indices.last();
+  a.q = bf16(p.q);
+  a.kv = bf16(p.kv);
+  a.indices = i32(p.indices);
+  a.lens = i32(p.lens);
+  a.sink = fp32(p.sink);
+  a.out = bf16(p.out);
+  kernel::sparse_prefill(a);
+}
+
+void run(const SparseDecode& p, const Device& device) {
+  need_host(p.kernel, device);
+  kernel::SparseDecode a;
+  a.tokens = p.q.rows();
+  a.heads = p.q.dim(2);
+  a.width = p.indices.last();
+  a.q = bf16(p.q);
+  a.window = pages(p.cache);
+  a.indices = i32(p.indices);
+  a.lens = i32(p.lens);
+  if (p.extra_cache.present()) {
+    a.extra_width = p.extra_indices.last();
+    a.extra = pages(p.extra_cache);
+    a.extra_indices = i32(p.extra_indices);
+    a.extra_lens = i32(p.extra_lens);
+  }
+  a.sink = fp32(p.sink);
+  a.out = bf16(p.out);
+  kernel::sparse_decode(a);
+}
+
+void run(const GlobalTopkIndices& p, const Device& device) {
+  need_host(p.kernel, device);
+  kernel::global_topk_indices({p.global.rows(), p.global.last(), i32(p.local), i32(p.token_to_req),
+                               table(p.table, p.block_rows), bytes(p.is_valid), i32(p.global),
+                               i32(p.lens)});
+}
+
+// One thread walks all tokens: there are no tiles to share out.
+void run(const TilePlan& p, const Device& device) { need_host(p.kernel, device); }
+
+void run(const ZeroFill& p, const Device& device) {
+  need_host(p.kernel, device);
+  std::memset(at<void>(p.out), 0, static_cast<std::size_t>(p.out.payload_bytes()));
+}
+
+}  // namespace warmgate::engine::ops
