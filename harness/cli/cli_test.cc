@@ -55,6 +55,18 @@ TEST_F(Cli, TheRepeatCommandRepeats) {
   EXPECT_EQ(shell(command).code, 1) << command;
 }
 
+TEST_F(Cli, TheReportKnowsWhichWarmgateItWas) {
+  const auto report = nlohmann::json::parse(warmgate({"run", small_, "--json", "-"}).out);
+  const std::string revision = report["machine"]["warmgate_revision"];
+  // Outside of a repository nobody knows; inside it is that of the tree.
+  const Ran git = shell("git rev-parse HEAD", source_path("."));
+  if (git.code != 0) {
+    EXPECT_EQ(revision, "unknown");
+  } else {
+    EXPECT_THAT(revision, testing::MatchesRegex("[0-9a-f]{12}(-dirty)?"));
+  }
+}
+
 TEST_F(Cli, TheReportsVerbIsThatOfItsCommand) {
   for (const std::string verb : {"run", "gate"}) {
     const Ran ran = warmgate({verb, small_, "--no-expect", "--json", "-"});

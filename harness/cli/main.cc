@@ -2,11 +2,18 @@
 #include <exception>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/github.h"
 #include "harness/cli/parse.h"
 #include "harness/cli/problems_text.h"
+#include "harness/target/environment.h"
+
+namespace warmgate {
+extern const char* const kRevision;  // of the tree it was built from; written by the build
+}
 
 int main(int argc, char** argv) {
   using namespace warmgate;
+  target::set_revision(kRevision);
   cli::prepare_standard_streams();
   cli::Parsed parsed = cli::parse(argc, argv);
   if (!parsed.line) {
@@ -23,9 +30,11 @@ int main(int argc, char** argv) {
     return cli::dispatch(line, console);
   } catch (const scenario::ScenarioError& error) {
     console.err(cli::problems_text(error, console.err_style()));
+    cli::tell_github(error, line, console);
     return step ? 128 : 2;
   } catch (const std::exception& error) {
     console.complain(error.what());
+    cli::tell_github(error.what(), line, console);
     return step ? 128 : 4;
   }
 }

@@ -23,7 +23,14 @@ std::string key_of(const trace::Event& e) {
   const std::string_view what = text(e, "what");
   std::string_view name = text(e, "path").empty() ? text(e, "cmd") : text(e, "path");
   name = last_part(name.substr(0, name.find(' ')));
-  return fmt::format("{}/{}", what, name.empty() ? "?" : name);
+  std::string key = fmt::format("{}/{}", what, name.empty() ? "?" : name);
+  if (what != "shm") return key;
+  std::string masked;  // libraries put their pids into names of shared memory
+  for (const char c : key) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || masked.back() != '#') masked += digit ? '#' : c;
+  }
+  return masked;
 }
 
 std::string value_text(const nlohmann::json& value) {
@@ -101,18 +108,22 @@ class NothingLeftBehind : public Contract {
     const View view(context.trace);
     Fold fold;
     States states(view, fold);
+    std::vector<Finding> notes;
     for (std::size_t i = 0; i < view.size(); ++i) {
       const trace::Event& e = view.event(i);
       if (e.ev == "state") states.add(i);
-      if (e.ev == "leftover") {
+      if (e.ev == "leftover" && text(e, "what") == "shm" && !e.flag("of_run")) {
+        notes.push_back(maybe(e, i));
+      } else if (e.ev == "leftover") {
         Finding f;
         f.contract = kName;
         f.phase = "shutdown";
         f.rank = e.rank && *e.rank >= 0 ? *e.rank : -1;
         f.key = key_of(e);
         f.expected = "nothing left";
-        f.seen = fmt::format("a {} was left: {}", text(e, "what"),
-                             text(e, "path").empty() ? text(e, "cmd") : text(e, "path"));
+        f.seen = fmt::format("a {} was left: {}{}", text(e, "what"),
+                             text(e, "path").empty() ? text(e, "cmd") : text(e, "path"),
+                             text(e, "port").empty() ? "" : " listens on " + e.str("port"));
         f.message =
             has_number(e, "pid") ? fmt::format("{} (pid {})", f.seen, e.num("pid")) : f.seen;
         f.events = {i};
@@ -135,8 +146,24 @@ class NothingLeftBehind : public Contract {
         fold.add(std::move(f), "kv_blocks");
       }
     }
-    return conclude(kName, fold.take(), State::kKept,
-                    states.seen() > 0 ? "" : "the engine's own state was not told");
+    Result result = conclude(kName, fold.take(), State::kKept,
+                             states.seen() > 0 ? "" : "the engine's own state was not told");
+    result.notes = std::move(notes);
+    return result;
+  }
+
+ private:
+  // New in /dev/shm while the run went on, but perhaps not the run's.
+  static Finding maybe(const trace::Event& e, std::size_t at) {
+    Finding f;
+    f.contract = kName;
+    f.phase = "shutdown";
+    f.key = key_of(e);
+    f.expected = "nothing left";
+    f.seen = fmt::format("{}: {}", text(e, "path"), text(e, "why"));
+    f.message = f.seen;
+    f.events = {at};
+    return f;
   }
 };
 

@@ -168,6 +168,26 @@ TEST(NothingLeftBehind, KeptBrokenNotObserved) {
   EXPECT_EQ(judge_named("nothing-left-behind", unwatched).state, State::kNotObserved);
 }
 
+TEST(NothingLeftBehind, PortsAndSharedMemory) {
+  TraceBuilder t = good_end();
+  t.add("leftover", {{"what", "port"}, {"port", "127.0.0.1:8000"}, {"pid", 9}, {"cmd", "/x/serve"}},
+        0, "harness");
+  t.add("leftover", {{"what", "shm"}, {"path", "/dev/shm/torch_4711_2"}, {"of_run", true}}, 0,
+        "harness");
+  t.add("leftover",
+        {{"what", "shm"}, {"path", "/dev/shm/psm_ab"}, {"of_run", false}, {"why", "who knows"}}, 0,
+        "harness");
+  const Result result = judge_named("nothing-left-behind", t);
+  ASSERT_EQ(result.findings.size(), 2u);
+  EXPECT_EQ(result.findings[0].key, "port/serve");
+  EXPECT_NE(result.findings[0].message.find("listens on 127.0.0.1:8000"), std::string::npos);
+  EXPECT_EQ(result.findings[1].key, "shm/torch_#_#");
+  // What may be another's breaks nothing, but is said.
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_EQ(result.notes[0].key, "shm/psm_ab");
+  EXPECT_NE(result.notes[0].message.find("who knows"), std::string::npos);
+}
+
 TEST(NothingLeftBehind, BlocksOfTheEngine) {
   TraceBuilder t;
   t.hello().begin("serve");

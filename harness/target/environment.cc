@@ -166,7 +166,14 @@ std::string utc_now() {
   return text;
 }
 
+std::string& revision() {
+  static std::string text = "unknown";
+  return text;
+}
+
 }  // namespace
+
+void set_revision(std::string_view text) { revision() = text; }
 
 bool is_relevant_variable(std::string_view name) {
   for (const std::string_view prefix :
@@ -221,6 +228,7 @@ json environment_record(const std::vector<std::string>& secrets, const std::stri
   }
   out["variables"] = std::move(variables);
   out["warmgate"] = WARMGATE_VERSION;
+  out["warmgate_revision"] = revision();
   json identity = json::object();
   for (const char* key :
        {"host", "kernel", "machine", "cpu", "cores", "memory_bytes", "driver", "gpus", "cuda"}) {

@@ -16,6 +16,8 @@
 #include "harness/target/evidence.h"
 #include "harness/target/guard.h"
 #include "harness/target/phase_clock.h"
+#include "harness/target/process_end.h"
+#include "harness/target/remains.h"
 #include "harness/target/sweep.h"
 #include "harness/target/target.h"
 #include "harness/target/worker.h"
@@ -278,11 +280,16 @@ class Run {
       }
     }
     for (std::size_t i = 0; i < left.size() && i < kMaxLeftovers && !ended_by_us_; ++i) {
-      harness_events_.push_back(
-          trace::harness_event("leftover", {{"what", "process"},
-                                            {"pid", left[i].pid},
-                                            {"cmd", mask(left[i].command, spec_.secrets)}}));
+      const std::string command = mask(left[i].command, spec_.secrets);
+      harness_events_.push_back(trace::harness_event(
+          "leftover", {{"what", "process"}, {"pid", left[i].pid}, {"cmd", command}}));
+      for (const std::string& port : listening_ports(left[i].pid)) {
+        harness_events_.push_back(trace::harness_event(
+            "leftover",
+            {{"what", "port"}, {"port", port}, {"pid", left[i].pid}, {"cmd", command}}));
+      }
     }
+    if (!ended_by_us_) note_shared_memory(left);  // while its users can be asked
     const std::size_t unkillable = orphans_.kill_all();
     if (unkillable > 0 && result_.infra_error.empty()) {
       result_.infra_error = std::to_string(unkillable) +
@@ -292,7 +299,21 @@ class Run {
     for (const auto& worker : workers_) worker->drain();
   }
 
+  void note_shared_memory(const std::vector<ProcessInfo>& left) {
+    std::set<pid_t> alive, all;
+    for (const ProcessInfo& process : left) alive.insert(process.pid);
+    all = alive;
+    for (const auto& worker : workers_) all.insert(worker->pid());
+    shm_noted_ = true;
+    for (const SharedMemory& found : shm_.fresh(all, alive, kMaxLeftovers)) {
+      harness_events_.push_back(trace::harness_event(
+          "leftover",
+          {{"what", "shm"}, {"path", found.path}, {"of_run", found.of_run}, {"why", found.why}}));
+    }
+  }
+
   void done() {
+    if (!ended_by_us_ && !shm_noted_) note_shared_memory({});
     stage_ = Stage::kDone;
     io_.stop();
   }
@@ -318,33 +339,8 @@ class Run {
   }
 
   void finish(const Worker& worker, bool kernel_killed) {
-    const verdict::WorkerEnd& end = worker.end();
-    trace::json body = {{"pid", end.pid},
-                        {"killed_by_us", end.killed_by_us},
-                        {"needed_sigkill", end.needed_sigkill},
-                        {"wall_s", end.wall_s},
-                        {"cpu_s", end.cpu_s}};
-    if (end.peak_rss_bytes > 0) {  // else not observed
-      body["peak_rss_bytes"] = end.peak_rss_bytes;
-      body["peak_exact"] = worker.peak_exact();
-    }
-    if (end.exited) {
-      body["exit_code"] = end.exit_code;
-    } else {
-      body["signal"] = end.signal;
-      body["signal_name"] = signal_name(end.signal);
-    }
-    const std::string evidence =
-        oom_evidence(end, worker.source(), result_.trace, worker.outputs(), kernel_killed);
-    if (!evidence.empty()) {
-      body["oom"] = true;
-      body["oom_evidence"] = mask(evidence, spec_.secrets);
-    }
-    if (spec_.memory_bytes) body["memory_limit_bytes"] = *spec_.memory_bytes;
-    trace::Event event = trace::harness_event("process_end", std::move(body), end.rank);
-    if (worker.ended_ns() > 0) event.t_ns = worker.ended_ns();
-    harness_events_.push_back(std::move(event));
-    result_.workers.push_back(end);
+    harness_events_.push_back(process_end(worker, spec_, result_.trace, kernel_killed));
+    result_.workers.push_back(worker.end());
     for (const verdict::Output& output : worker.outputs()) result_.outputs.push_back(output);
   }
 
@@ -367,7 +363,8 @@ class Run {
   Fd null_;
   std::vector<std::unique_ptr<Worker>> workers_;
   Stage stage_ = Stage::kWatching;
-  bool ended_by_us_ = false, peers_timed_ = false;
+  const SharedMemoryWatch shm_;
+  bool ended_by_us_ = false, peers_timed_ = false, shm_noted_ = false;
   Clock::time_point armed_for_, grace_over_, settle_until_;
   Clock::duration settle_pause_ = std::chrono::milliseconds(1);
 };
