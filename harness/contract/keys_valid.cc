@@ -35,7 +35,8 @@ std::map<std::string, KeyState> states(const View& view, const KeyUse& use) {
   for (const auto& [key, warmed] : use.warmed) out[key].events = warmed.events;
   for (std::size_t i = 0; i < view.size(); ++i) {
     const trace::Event& e = view.event(i);
-    if (e.ev == "check" && text(e, "kind") == "host_key") {
+    // The harness's own run of the body, and the engine's launch (probe_keys).
+    if (e.ev == "check" && (text(e, "kind") == "host_key" || text(e, "kind") == "probe")) {
       const auto it = out.find(std::string(text(e, "tensor")));
       const auto ok = e.body.find("ok");
       if (it == out.end() || ok == e.body.end() || !ok->is_boolean()) continue;

@@ -257,6 +257,11 @@ class Loader {
     if (merged.tree->find("model")) {
       validate(out.ranks.back(), merged.tree, tainted_, per_variant_.report());
     }
+    const NodePtr probe = merged.tree->find("probe_keys");
+    if (probe && probe->text == "true") {
+      per_variant_.report()(probe->place, probe->path,
+                            "keys are probed by our own engine; a command launches what it likes");
+    }
   }
 
   static constexpr std::size_t kMostParents = 16;

@@ -66,10 +66,10 @@ bool run_phase(Session& s, const Phase& phase) {
 
 const std::vector<std::string>& emitted_kinds() {
   static const std::vector<std::string> kinds = {
-      "hello",      "bye",    "setup_error", "phase_begin",   "phase_end", "heartbeat", "layer",
-      "requires",   "alloc",  "free",        "workspace",     "compile",   "launch",    "step",
-      "collective", "kv",     "ready",       "request",       "counter",   "skip",      "stage",
-      "asked",      "domain", "fault",       "workspace_plan"};
+      "hello",      "bye",    "setup_error", "phase_begin",    "phase_end", "heartbeat", "layer",
+      "requires",   "alloc",  "free",        "workspace",      "compile",   "launch",    "step",
+      "collective", "kv",     "ready",       "request",        "counter",   "skip",      "stage",
+      "asked",      "domain", "fault",       "workspace_plan", "check"};
   return kinds;
 }
 

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include "harness/engine/phases/phases.h"
@@ -31,7 +34,8 @@ class RequestLog {
  public:
   static constexpr int kMostLines = 500;
 
-  explicit RequestLog(Recorder& recorder) : recorder_(recorder) {}
+  /// `synthetic`: ids are hashes, not what a model says.
+  RequestLog(Recorder& recorder, bool synthetic) : recorder_(recorder), synthetic_(synthetic) {}
 
   void add(const ServedRequest& request) {
     const bool ok = request.refused.empty();
@@ -43,6 +47,7 @@ class RequestLog {
       tell(line, request.request_class, ok, request.produced, request.prompt);
       if (ok) {
         line.str("digest", fmt::format("{:016x}", request.digest));
+        if (!request.ids.empty()) tell_ids(line, request);
       } else {
         line.str("reason", request.refused);
       }
@@ -64,12 +69,20 @@ class RequestLog {
   }
 
  private:
-  static void tell(trace::Line& line, const std::string& name, bool ok, std::int64_t tokens,
-                   std::int64_t prompt) {
+  static constexpr std::size_t kMostIds = 32;
+
+  static void tell_ids(trace::Line& line, const ServedRequest& request) {
+    const auto sampled = std::span(request.ids).subspan(static_cast<std::size_t>(request.prompt));
+    line.raw("ids", fmt::format("[{}]",
+                                fmt::join(sampled.first(std::min(sampled.size(), kMostIds)), ",")));
+  }
+  void tell(trace::Line& line, const std::string& name, bool ok, std::int64_t tokens,
+            std::int64_t prompt) const {
     line.str("class", name).flag("ok", ok).num("tokens", tokens).num("prompt_tokens", prompt);
-    line.flag("synthetic", true);
+    line.flag("synthetic", synthetic_);
   }
   Recorder& recorder_;
+  bool synthetic_;
   int lines_ = 0;
   std::int64_t ok_ = 0, tokens_ = 0;
   std::map<std::tuple<std::string, bool, std::int64_t, std::int64_t>, std::int64_t> rest_;
@@ -80,10 +93,15 @@ class RequestLog {
 void serve(Session& s) {
   const auto& limits = s.config.limits;
   ModelBlocks blocks(*s.model);
+  const bool real = s.model->executes();
+  const auto hashed = [&](std::int64_t id, std::int64_t position) {
+    return s.model->sample(id, position);
+  };
   Scheduler scheduler({limits.max_num_batched_tokens, limits.max_num_seqs, limits.max_model_len,
                        s.model->decode_threshold(), 1 + s.speculative()},
-                      s.config.workload, blocks);
-  RequestLog requests(s.recorder);
+                      s.config.workload, blocks,
+                      real ? Scheduler::PromptIds(hashed) : Scheduler::PromptIds());
+  RequestLog requests(s.recorder, !real);
   for (const ServedRequest& request : scheduler.refused()) requests.add(request);
   std::int64_t steps = 0;
   // Decodes have one token: what a drafter would propose is not verified here, so it takes no part.
@@ -91,14 +109,16 @@ void serve(Session& s) {
     s.step(scheduler.next(), false);
     ++steps;
     scheduler.complete(
-        [&](std::int64_t id, std::int64_t position) { return s.model->sample(id, position); },
+        [&](const ServedRequest& request) {
+          return real ? s.model->sampled()[request.place]
+                      : hashed(request.id, request.prompt + request.produced);
+        },
         [&](const ServedRequest& request) { requests.add(request); });
   }
   requests.end();
   s.recorder.counter("steps_served", static_cast<double>(steps));
   s.recorder.counter("serve_peak_bytes", static_cast<double>(s.memory->peak_bytes()));
-  if (scheduler.preemptions() > 0)
-    s.recorder.counter("preemptions", static_cast<double>(scheduler.preemptions()));
+  s.recorder.counter("preemptions", static_cast<double>(scheduler.preemptions()));
 }
 
 }  // namespace warmgate::engine::phases

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "harness/engine/phases/host_usage.h"
 #include "harness/engine/phases/phases.h"
 
 namespace warmgate::engine::phases {
@@ -12,6 +13,9 @@ void shutdown(Session& s) {
         fmt::format("{} of {} KV blocks came back", s.model->free_blocks(), s.all_blocks));
   if (const std::int64_t held = s.memory->live() - s.memory->persistent_bytes(); held != 0)
     throw std::logic_error(fmt::format("{} bytes of step memory are still held", held));
+  // Workers of a few milliseconds end before anybody could look at them from outside.
+  if (const std::int64_t peak = peak_rss_bytes(); peak > 0)
+    s.recorder.counter("peak_rss_bytes", static_cast<double>(peak));
   s.barrier();
   s.model.reset();
   s.kernels.reset();

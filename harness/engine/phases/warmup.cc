@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "harness/engine/jit/probe.h"
 #include "harness/engine/phases/dummy_batch.h"
 #include "harness/engine/phases/fault.h"
 #include "harness/engine/phases/phases.h"
@@ -122,6 +123,7 @@ void warmup(Session& s) {
   } catch (const std::runtime_error& error) {
     throw CompileError(error.what());
   }
+  if (s.config.probe_keys) probe_keys(*s.kernels, s.recorder);
   for (const Stage& stage : stages) {
     const std::string skipped = stage.run(s);
     if (skipped.empty()) {
