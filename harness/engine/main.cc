@@ -15,6 +15,7 @@
 #include "harness/engine/options.h"
 #include "harness/engine/parallel/collectives.h"
 #include "harness/engine/phases/engine.h"
+#include "harness/engine/phases/machine_memory.h"
 
 namespace {
 
@@ -59,6 +60,15 @@ int set_up_failed(trace::EventWriter& writer, const char* message) {
   return kSetUp;
 }
 
+int too_large(trace::EventWriter& writer, const engine::TooLarge& error) {
+  std::fprintf(stderr, "warmgate-engine: %s\n", error.what());
+  writer.send(trace::Line("setup_error")
+                  .str("message", error.what())
+                  .num("needed_bytes", error.needed)
+                  .num("available_bytes", error.available));
+  return kSetUp;
+}
+
 int run(const engine::Options& options, trace::EventWriter& writer) {
   writer.hello("warmgate-engine " WARMGATE_VERSION, options.rank, options.world,
                engine::emitted_kinds());
@@ -68,11 +78,14 @@ int run(const engine::Options& options, trace::EventWriter& writer) {
   std::unique_ptr<jit::Compiler> compiler;
   try {
     config = std::make_unique<scenario::Resolved>(read_config(options.config));
+    engine::check_fits(*config, options.world, engine::available_memory());
     collectives = options.world == 1 ? engine::make_local_collectives()
                                      : engine::make_shared_collectives(
                                            options.collectives_fd, options.rank, options.world,
                                            config->collective_deadline_ms);
     compiler = std::make_unique<jit::Compiler>(options.compiler);
+  } catch (const engine::TooLarge& error) {
+    return too_large(writer, error);
   } catch (const std::exception& error) {
     return set_up_failed(writer, error.what());
   }

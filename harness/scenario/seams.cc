@@ -69,6 +69,15 @@ const std::vector<SeamRule>& seams() {
        "row width of the C128A index tensor: full stride, or the next power of two of the batch's "
        "need",
        "vllm-project/vllm#50004 (2026-07-27) packed, #51318 (2026-08-15) full_stride"},
+      {"rope.window_layers",
+       {"yarn", "plain"},
+       "whether window-only layers rotate with YaRN's interpolated frequencies, as all layers do, "
+       "or "
+       "with plain ones",
+       "vLLM at d40c3e3c00: model_executor/layers/rotary_embedding keeps the deepseek_yarn type, "
+       "with "
+       "theta 10000, for layers without compression; DeepSeek's inference/model.py switches "
+       "interpolation off for them"},
       {"jit.compiler",
        {"strict", "lenient"},
        "whether the run-time compiler treats a constant division by zero as an error",

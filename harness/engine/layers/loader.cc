@@ -2,18 +2,40 @@
 
 #include <algorithm>
 
+#include "harness/engine/layers/weight_source.h"
+
 namespace warmgate::engine {
 
-std::int64_t load_weights(DeviceMemory& memory, std::string_view pool,
-                          const std::vector<WeightSpec>& specs, WeightArray& weights) {
+std::int64_t load_weights(Context& context, const Dims& dims, std::string_view pool,
+                          std::int64_t layer, const std::vector<WeightSpec>& specs,
+                          WeightArray& weights) {
+  const Device& device = device_named(context.config.device);
   std::int64_t bytes = 0;
   for (const WeightSpec& spec : specs) {
     Tensor t = spec.tensor;
-    t.address = memory.alloc(pool, spec.bytes, spec.name, Lifetime::kPersistent).address;
+    t.address = context.memory.alloc(pool, spec.bytes, spec.name, Lifetime::kPersistent).address;
     weights[static_cast<std::size_t>(spec.id)] = t;
     bytes += spec.bytes;
+    if (!device.executes()) continue;
+    ops::seed_weight(t, source_of(spec, dims, context.config.model, context.collectives.rank()),
+                     ops::weight_key(context.config.seed, layer, spec.name), device);
   }
   return bytes;
+}
+
+void fill_rope_tables(Context& context, const Dims& dims, const Tensor& window,
+                      const Tensor& compressed) {
+  const Device& device = device_named(context.config.device);
+  if (!device.executes()) return;
+  const scenario::Model& m = context.config.model;
+  ops::Rope rope{m.rope_theta,  context.seam_is("rope.window_layers", "yarn"),
+                 m.rope_factor, m.beta_fast,
+                 m.beta_slow,   m.original_max_position_embeddings};
+  const std::int64_t rows = std::min(dims.rope_rows, dims.max_model_len);
+  ops::fill_rope(window, rope, rows, device);
+  rope.theta = m.compress_rope_theta;
+  rope.yarn = true;
+  ops::fill_rope(compressed, rope, rows, device);
 }
 
 std::vector<LayerState> make_layers(const scenario::Resolved& config, const Dims& dims,

@@ -11,10 +11,16 @@ namespace warmgate::engine {
 
 using WeightArray = std::array<Tensor, kNumWeights>;
 
-/// Allocates each weight in pool `pool` under its name and sets its address. Returns their bytes
-/// before allocation rounding.
-std::int64_t load_weights(DeviceMemory& memory, std::string_view pool,
-                          const std::vector<WeightSpec>& specs, WeightArray& weights);
+/// Allocates each weight in pool `pool` under its name, sets its address and, where ops execute,
+/// fills it with what `layer` of the configured seed has there (-1: around the layers). Returns
+/// their bytes before allocation rounding.
+std::int64_t load_weights(Context& context, const Dims& dims, std::string_view pool,
+                          std::int64_t layer, const std::vector<WeightSpec>& specs,
+                          WeightArray& weights);
+
+/// Fills the rotary tables, as far as positions can get; nothing where nothing is executed.
+void fill_rope_tables(Context& context, const Dims& dims, const Tensor& window,
+                      const Tensor& compressed);
 
 /// Layers without weights: kinds, ratios, roles, names. Target first, then draft.
 std::vector<LayerState> make_layers(const scenario::Resolved& config, const Dims& dims,

@@ -69,6 +69,75 @@ TEST_F(DeviceMemoryTest, PeaksRestartWithThePhase) {
   memory_.free(kept);
 }
 
+TEST_F(DeviceMemoryTest, ScopesNest) {
+  const auto site = memory_.site("a", "t", Lifetime::kTransient);
+  Activations outer(memory_, site);
+  outer.make(DType::kU8, {512});
+  {
+    Activations inner(memory_, site);
+    inner.make(DType::kU8, {512});
+    EXPECT_THROW(outer.make(DType::kU8, {512}), std::logic_error);
+    EXPECT_EQ(memory_.live(), 1024);
+  }
+  outer.make(DType::kU8, {512});
+  EXPECT_EQ(memory_.live(), 1024);
+  const auto first = memory_.enter(), second = memory_.enter();
+  EXPECT_THROW(memory_.leave(first, site, 0), std::logic_error);
+  memory_.leave(second, site, 0);
+  memory_.leave(first, site, 0);
+}
+
+/// Both kinds of device account alike; only one has contents.
+class OnDevices : public ::testing::TestWithParam<std::string_view> {
+ protected:
+  testing::Rank rank_{testing::small({0})};
+  const Device& device_ = device_named(GetParam());
+  DeviceMemory memory_{1 << 24, rank_.recorder, device_};
+};
+
+TEST_P(OnDevices, TheSumsAreTheSame) {
+  const auto site = memory_.site("a", "t", Lifetime::kTransient);
+  const Allocation kept = memory_.alloc("w", 1000, "o", Lifetime::kPersistent);
+  const Allocation loose = memory_.alloc("w", 700, "loose", Lifetime::kTransient);
+  EXPECT_EQ(kept.bytes, 1024);
+  {
+    Activations act(memory_, site);
+    const Tensor t = act.make(DType::kFp32, {3, 100});
+    EXPECT_EQ(t.address % 512, 0u);
+    memory_.free(memory_.alloc(site, 4096));
+    EXPECT_EQ(memory_.live(), 1024 + 1024 + 1536);
+  }
+  memory_.free(loose);
+  EXPECT_EQ(memory_.peak_bytes(), 1024 + 1024 + 1536 + 4096);
+  EXPECT_EQ(memory_.transient_peak_bytes(), 1024 + 1536 + 4096);
+  EXPECT_EQ(memory_.live(), 1024);
+  EXPECT_THROW(memory_.alloc("w", 1 << 24, "o", Lifetime::kPersistent), OutOfMemory);
+  memory_.free(kept);
+  EXPECT_EQ(memory_.live(), 0);
+}
+
+TEST_P(OnDevices, ContentsAreThereOnlyWhereOpsExecute) {
+  const Allocation poison = memory_.alloc("w", 512, "o", Lifetime::kPersistent);
+  const Allocation zero = memory_.alloc("w", 512, "o", Lifetime::kPersistent, Fresh::kZero);
+  Activations act(memory_, memory_.site("a", "t", Lifetime::kTransient));
+  const Tensor scratch = act.make(DType::kBf16, {4});
+  const auto p = device_.contents(poison.address, 512), z = device_.contents(zero.address, 512),
+             s = device_.contents(scratch.address, 8);
+  EXPECT_EQ(p.empty(), !device_.executes());
+  for (const std::byte b : p) EXPECT_EQ(b, std::byte{0xFF});
+  for (const std::byte b : z) EXPECT_EQ(b, std::byte{0});
+  for (const std::byte b : s) EXPECT_EQ(b, std::byte{0xFF});
+}
+INSTANTIATE_TEST_SUITE_P(Devices, OnDevices, ::testing::ValuesIn(device_names()));
+
+TEST(Devices, AccountingAndExecuting) {
+  EXPECT_EQ(device_names(), (std::vector<std::string_view>{"meta", "cpu"}));
+  EXPECT_FALSE(device_named("meta").executes());
+  EXPECT_TRUE(device_named("cpu").executes());
+  EXPECT_EQ(&accounting_device(), &device_named("meta"));
+  EXPECT_THROW(device_named("cuda"), std::runtime_error);
+}
+
 TEST(DeviceMemoryEvents, FoldedPerSiteAndPhase) {
   testing::Rank rank(testing::small({0}));
   rank.phase("load", [&] {

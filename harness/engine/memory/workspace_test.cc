@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "harness/engine/testing.h"
 
 namespace warmgate::engine {
@@ -33,6 +35,28 @@ TEST(Workspace, GrowthMovesTheBaseAndGivesTheOldBufferBack) {
   rank.workspace.request(0, "attention", kLayer, {ViewSpec(DType::kU8, {513})});
   EXPECT_NE(rank.workspace.base(0), before);
   EXPECT_EQ(rank.memory.pools().at("workspace").live, 1024);
+}
+
+TEST(Workspace, GrowthLosesTheContents) {
+  auto config = testing::small({0});
+  config.device = "cpu";
+  testing::Rank rank(config);
+  const Device& device = device_named(config.device);
+  const auto ask = [&](std::int64_t bytes) {
+    const Tensor view =
+        rank.workspace.request(0, "attention", kLayer, {ViewSpec(DType::kU8, {bytes})})[0];
+    return device.contents(view.address, view.bytes);
+  };
+  for (const std::int64_t size : {512, 1 << 20}) {
+    const auto before = ask(size);
+    for (const std::byte b : before) ASSERT_EQ(b, std::byte{0xFF});
+    std::fill(before.begin(), before.end(), std::byte{7});
+    EXPECT_EQ(ask(size)[0], std::byte{7});  // the same buffer as long as it is large enough
+    const auto after = ask(size + 1);
+    EXPECT_NE(after.data(), before.data());
+    for (const std::byte b : after) ASSERT_EQ(b, std::byte{0xFF});
+    EXPECT_EQ(before[0], std::byte{0xFF});
+  }
 }
 
 TEST(Workspace, LockNamesTheCallerAndTheSizes) {

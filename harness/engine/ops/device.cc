@@ -32,6 +32,7 @@ class Meta final : public Device {
   std::unique_ptr<Backing> make_backing(std::int64_t) const override {
     return std::make_unique<CountedAddresses>();
   }
+  std::span<std::byte> contents(std::uint64_t, std::int64_t) const override { return {}; }
 };
 
 class Cpu final : public Device {
@@ -40,6 +41,9 @@ class Cpu final : public Device {
   bool executes() const override { return true; }
   std::unique_ptr<Backing> make_backing(std::int64_t total_bytes) const override {
     return std::make_unique<HostMemory>(total_bytes);
+  }
+  std::span<std::byte> contents(std::uint64_t address, std::int64_t bytes) const override {
+    return {reinterpret_cast<std::byte*>(address), static_cast<std::size_t>(bytes)};
   }
 };
 

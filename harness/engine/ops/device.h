@@ -2,8 +2,10 @@
 // and dispatch call ops through Executor and cannot tell one device from another.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -48,6 +50,9 @@ class Device {
   virtual bool executes() const = 0;
   /// Throws std::runtime_error if there is no room for addresses of `total_bytes`.
   virtual std::unique_ptr<Backing> make_backing(std::int64_t total_bytes) const = 0;
+  /// What lies at `address`, for the host to read and write between ops; empty where nothing is
+  /// executed.
+  virtual std::span<std::byte> contents(std::uint64_t address, std::int64_t bytes) const = 0;
 };
 
 /// "meta": shapes and accounting; "cpu": executed on the host. Throws std::runtime_error for a

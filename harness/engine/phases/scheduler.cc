@@ -20,8 +20,8 @@ std::string why_refused(const ServedRequest& request, const SchedulerLimits& lim
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerLimits& limits, const scenario::Workload& workload,
-                     BlockSource& blocks)
-    : limits_(limits), blocks_(blocks) {
+                     BlockSource& blocks, const PromptIds& prompt_ids)
+    : limits_(limits), blocks_(blocks), with_ids_(prompt_ids != nullptr) {
   std::int64_t id = 0;
   std::vector<ServedRequest> all;
   for (const scenario::RequestGroup& group : workload.groups) {
@@ -35,6 +35,10 @@ Scheduler::Scheduler(const SchedulerLimits& limits, const scenario::Workload& wo
       request.refused = why_refused(request, limits);
       // Generation ends where the context does.
       request.output = std::min(request.output, limits.length - request.prompt);
+      if (with_ids_ && request.refused.empty()) {
+        for (std::int64_t p = 0; p < request.prompt; ++p)
+          request.ids.push_back(prompt_ids(request.id, p));
+      }
       (request.refused.empty() ? all : refused_).push_back(std::move(request));
     }
   }
@@ -127,21 +131,26 @@ void Scheduler::admit() {
   }
 }
 
-Batch Scheduler::batch() const {
+Batch Scheduler::batch() {
   Batch out;
   const auto tier = [&](std::int64_t query) {
     return query <= limits_.indexer_threshold ? 0 : query <= limits_.decode_threshold ? 1 : 2;
   };
   for (int wanted = 0; wanted < 3; ++wanted) {
-    for (const ServedRequest& request : running_) {
-      if (request.query > 0 && tier(request.query) == wanted)
-        out.requests.push_back({request.row, request.computed, request.query});
+    for (ServedRequest& request : running_) {
+      if (request.query == 0 || tier(request.query) != wanted) continue;
+      request.place = out.requests.size();
+      out.requests.push_back({request.row, request.computed, request.query});
+      if (!with_ids_) continue;
+      out.requests.back().ids = std::span(request.ids)
+                                    .subspan(static_cast<std::size_t>(request.computed),
+                                             static_cast<std::size_t>(request.query));
     }
   }
   return out;
 }
 
-void Scheduler::complete(const std::function<std::int64_t(std::int64_t, std::int64_t)>& sample,
+void Scheduler::complete(const std::function<std::int64_t(const ServedRequest&)>& sample,
                          const std::function<void(const ServedRequest&)>& finished) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < running_.size(); ++i) {
@@ -150,9 +159,9 @@ void Scheduler::complete(const std::function<std::int64_t(std::int64_t, std::int
     const bool sampled = request.query > 0 && request.remaining() == 0;
     request.query = 0;
     if (sampled && request.produced < request.output) {
-      const auto token =
-          static_cast<std::uint64_t>(sample(request.id, request.prompt + request.produced));
-      request.digest = (request.digest ^ token) * 0x100000001b3u;
+      const std::int64_t token = sample(request);
+      request.digest = (request.digest ^ static_cast<std::uint64_t>(token)) * 0x100000001b3u;
+      if (with_ids_) request.ids.push_back(token);
       ++request.produced;
     }
     if (sampled && request.produced >= request.output) {

@@ -46,8 +46,11 @@ struct ServedRequest {
   std::int64_t produced = 0;  // tokens sampled
   std::int64_t row = -1;      // of the block tables; -1 while it waits
   std::int64_t query = 0;     // tokens of the step under way
+  std::size_t place = 0;      // in the batch of the step under way, where query > 0
   std::uint64_t digest = 0;   // of the sampled ids
-  std::string refused;        // why it was never run; "" if it was
+  std::vector<std::int64_t>
+      ids;              // prompt, then what was sampled; empty where contents do not count
+  std::string refused;  // why it was never run; "" if it was
   /// The last sampled token is among those still to compute, as in every decode step.
   std::int64_t remaining() const { return prompt + produced - computed; }
 };
@@ -60,14 +63,20 @@ class NoProgress : public std::runtime_error {
 
 class Scheduler {
  public:
-  Scheduler(const SchedulerLimits& limits, const scenario::Workload& workload, BlockSource& blocks);
+  /// Id of a prompt's token by request and position.
+  using PromptIds = std::function<std::int64_t(std::int64_t request, std::int64_t position)>;
+
+  /// With `prompt_ids` the batches carry the ids of their tokens: a request's prompt and whatever
+  /// was sampled for it, also when it is computed anew.
+  Scheduler(const SchedulerLimits& limits, const scenario::Workload& workload, BlockSource& blocks,
+            const PromptIds& prompt_ids = {});
 
   bool done() const { return waiting_.empty() && running_.empty(); }
   /// The next step's batch, decode-first; never empty unless done(). Throws NoProgress.
   Batch next();
-  /// The step ran. `sample(request id, position)` gives the id of the token that follows. Calls
+  /// The step ran. `sample` gives the id of the token that follows the request's last one. Calls
   /// `finished` for each request that has all its tokens; its blocks are back by then.
-  void complete(const std::function<std::int64_t(std::int64_t, std::int64_t)>& sample,
+  void complete(const std::function<std::int64_t(const ServedRequest&)>& sample,
                 const std::function<void(const ServedRequest&)>& finished);
   /// Requests that can never run (too long for max_model_len, or empty).
   const std::vector<ServedRequest>& refused() const { return refused_; }
@@ -77,7 +86,7 @@ class Scheduler {
   bool schedule(ServedRequest& request, std::int64_t tokens);
   void preempt_newest();
   void admit();
-  Batch batch() const;
+  Batch batch();
   std::int64_t take_row();
   [[noreturn]] void no_progress(const ServedRequest& request) const;
 
@@ -89,7 +98,7 @@ class Scheduler {
   std::vector<std::int64_t> free_rows_;
   std::int64_t used_rows_ = 0;  // rows from here on were never used
   std::int64_t budget_ = 0, step_ = 0, preemptions_ = 0;
-  bool preempted_ = false;
+  bool preempted_ = false, with_ids_ = false;
 };
 
 }  // namespace warmgate::engine

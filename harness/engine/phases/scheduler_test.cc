@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -59,7 +60,7 @@ Served run_all(Scheduler& scheduler, int most = 100'000) {
   while (!scheduler.done()) {
     if (--most < 0) throw std::runtime_error("does not end");
     run.batches.push_back(scheduler.next());
-    scheduler.complete([](std::int64_t id, std::int64_t position) { return id * 1000 + position; },
+    scheduler.complete([](const ServedRequest& r) { return r.id * 1000 + r.prompt + r.produced; },
                        [&](const ServedRequest& r) { run.finished.push_back(r); });
   }
   return run;
@@ -103,7 +104,7 @@ TEST(Scheduler, DecodesComeFirstAndPromptsTakeTheRest) {
   workload.groups.push_back({1, 20, 1, 1, "long"});
   Scheduler scheduler({6, 4, 64}, workload, blocks);
   (void)scheduler.next();
-  scheduler.complete([](auto, auto) { return 0; }, [](const auto&) {});
+  scheduler.complete([](const auto&) { return 0; }, [](const auto&) {});
   const Batch batch = scheduler.next();
   ASSERT_EQ(batch.requests.size(), 3u);
   EXPECT_EQ(batch.requests[0].query, 1);
@@ -118,7 +119,7 @@ TEST(Scheduler, OrderFollowsBothThresholds) {
   workload.groups = {{1, 1, 9, 0, "a"}, {1, 20, 1, 1, "b"}, {1, 3, 1, 1, "c"}, {1, 1, 1, 1, "d"}};
   Scheduler scheduler({64, 8, 64, 5, 2}, workload, blocks);
   (void)scheduler.next();
-  scheduler.complete([](auto, auto) { return 0; }, [](const auto&) {});
+  scheduler.complete([](const auto&) { return 0; }, [](const auto&) {});
   std::vector<std::int64_t> queries;
   for (const BatchRequest& r : scheduler.next().requests) queries.push_back(r.query);
   EXPECT_EQ(queries, (std::vector<std::int64_t>{1, 1, 3, 20}));
@@ -194,6 +195,64 @@ TEST(Scheduler, AShortPoolPreemptsTheNewestAndEndsAllTheSame) {
   const Served undisturbed = run_all(calm);
   for (std::size_t i = 0; i < 2; ++i)
     EXPECT_EQ(run.finished[i].digest, undisturbed.finished[i].digest);
+}
+
+/// Serves everything with ids that say whose they are and where they stand.
+std::vector<ServedRequest> serve_ids(Scheduler& scheduler) {
+  const auto id_of = [](const ServedRequest& r) { return r.id * 1000 + r.prompt + r.produced; };
+  std::vector<ServedRequest> finished;
+  while (!scheduler.done()) {
+    const Batch batch = scheduler.next();
+    for (const BatchRequest& r : batch.requests) {
+      EXPECT_EQ(static_cast<std::int64_t>(r.ids.size()), r.query);
+      const std::int64_t request = r.ids[0] / 1000;
+      for (std::size_t i = 0; i < r.ids.size(); ++i)
+        EXPECT_EQ(r.ids[i], request * 1000 + r.computed + static_cast<std::int64_t>(i));
+    }
+    scheduler.complete(
+        [&](const ServedRequest& r) {
+          const BatchRequest& part = batch.requests.at(r.place);
+          EXPECT_EQ(part.request, r.row);
+          EXPECT_EQ(part.computed + part.query, r.prompt + r.produced);
+          return id_of(r);
+        },
+        [&](const ServedRequest& r) { finished.push_back(r); });
+  }
+  return finished;
+}
+
+TEST(Scheduler, BatchesCarryTheIdsOfTheirTokensAlsoWhenComputedAnew) {
+  const auto prompt_ids = [](std::int64_t request, std::int64_t p) { return request * 1000 + p; };
+  scenario::Workload workload = one_group(2, 8, 8);
+  workload.groups.push_back({2, 20, 5, 3, "late"});
+  std::vector<std::uint64_t> calm_digests;
+  for (const std::int64_t blocks_there : {100, 7}) {
+    FakeBlocks blocks(blocks_there, 4);
+    Scheduler scheduler({11, 4, 64}, workload, blocks, prompt_ids);
+    auto finished = serve_ids(scheduler);
+    EXPECT_EQ(scheduler.preemptions() > 0, blocks_there < 100);
+    ASSERT_EQ(finished.size(), 4u);
+    std::sort(finished.begin(), finished.end(),
+              [](const auto& a, const auto& b) { return a.id < b.id; });
+    for (const ServedRequest& r : finished) {
+      ASSERT_EQ(static_cast<std::int64_t>(r.ids.size()), r.prompt + r.produced);
+      for (std::size_t p = 0; p < r.ids.size(); ++p)
+        EXPECT_EQ(r.ids[p], r.id * 1000 + static_cast<std::int64_t>(p));
+      if (blocks_there == 100) {
+        calm_digests.push_back(r.digest);
+      } else {
+        EXPECT_EQ(r.digest, calm_digests.at(static_cast<std::size_t>(r.id)));
+      }
+    }
+  }
+}
+
+TEST(Scheduler, WithoutPromptIdsNoneAreKept) {
+  FakeBlocks blocks(100);
+  Scheduler scheduler({8, 4, 64}, one_group(1, 5, 3), blocks);
+  const Served run = run_all(scheduler);
+  for (const Batch& batch : run.batches) EXPECT_TRUE(batch.requests[0].ids.empty());
+  EXPECT_TRUE(run.finished.at(0).ids.empty());
 }
 
 TEST(Scheduler, NobodyOvertakesARequestThatWaitsForBlocks) {
