@@ -1,0 +1,244 @@
+#include "harness/engine/checks/read.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "harness/engine/ops/gemm.h"
+#include "kernels/reference/number.h"
+
+namespace warmgate::engine::checks {
+
+using reference::Bytes;
+using reference::Matrix;
+using reference::Vector;
+
+namespace {
+
+template <class T>
+T load(const std::byte* at) {
+  T out;
+  std::memcpy(&out, at, sizeof out);
+  return out;
+}
+
+const std::byte* memory(const Tensor& t) {
+  return reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(t.address));
+}
+
+double bf16_at(const std::byte* at) {
+  const std::uint32_t bits = std::uint32_t{load<std::uint16_t>(at)} << 16;
+  float out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+}
+
+using Table = std::array<double, 256>;
+template <class Value>
+Table table_of(Value&& value) {
+  Table out;
+  for (std::size_t code = 0; code < out.size(); ++code) {
+    out[code] = value(static_cast<std::uint8_t>(code));
+  }
+  return out;
+}
+const Table& e4m3() {
+  static const Table table = table_of(reference::e4m3_value);
+  return table;
+}
+const Table& ue8m0() {
+  static const Table table = table_of(reference::ue8m0_value);
+  return table;
+}
+const Table& e2m1() {
+  static const Table table = table_of(reference::e2m1_value);
+  return table;
+}
+double in_table(const Table& table, std::byte code) {
+  return table[std::to_integer<std::size_t>(code)];
+}
+
+double value_at(DType dtype, const std::byte* row, std::int64_t i) {
+  switch (dtype) {
+    case DType::kBf16:
+      return bf16_at(row + 2 * i);
+    case DType::kFp32:
+      return load<float>(row + 4 * i);
+    case DType::kFp8:
+      return in_table(e4m3(), row[i]);
+    case DType::kI32:
+      return load<std::int32_t>(row + 4 * i);
+    default:
+      throw std::logic_error("a check reads " + std::string(to_string(dtype)));
+  }
+}
+
+std::int64_t row_elements(const Tensor& t) {
+  return t.elements() / std::max<std::int64_t>(t.rows(), 1);
+}
+
+const std::byte* row_at(const Tensor& t, std::int64_t row) {
+  return memory(t) + row * t.strides[0] * bits_of(t.dtype) / 8;
+}
+
+}  // namespace
+
+Vector row_of(const Tensor& t, std::int64_t row) {
+  if (row < 0 || row >= t.rows()) throw std::out_of_range("a check reads a row that is not there");
+  Vector out(static_cast<std::size_t>(row_elements(t)));
+  const std::byte* at = row_at(t, row);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = value_at(t.dtype, at, static_cast<std::int64_t>(i));
+  }
+  return out;
+}
+
+Vector all_of(const Tensor& t) {
+  return row_of(make_tensor(t.dtype, {1, t.elements()}, t.address), 0);
+}
+
+Vector fp4_row(const Tensor& t, const Tensor& scales, std::int64_t row) {
+  Vector out(static_cast<std::size_t>(row_elements(t)));
+  const std::byte *codes = row_at(t, row), *scale = row_at(scales, row);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto pair = std::to_integer<unsigned>(codes[i / 2]);
+    out[i] = e2m1()[i % 2 == 0 ? pair % 16 : pair / 16] * in_table(ue8m0(), scale[i / 32]);
+  }
+  return out;
+}
+
+Matrix rows_of(const Tensor& t, std::span<const std::int64_t> rows) {
+  Matrix out(static_cast<std::int64_t>(rows.size()), row_elements(t));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    out.set_row(static_cast<std::int64_t>(i), row_of(t, rows[i]));
+  }
+  return out;
+}
+
+Matrix weight_rows(const Tensor& w, std::span<const std::int64_t> rows, const Tensor& whole,
+                   std::int64_t index) {
+  const Tensor& matrix = whole.present() ? whole : w;
+  const std::int64_t in = w.last(), out_rows = w.dim(w.rank - 2);
+  const std::byte* values =
+      memory(w) + index * out_rows * in * bits_of(w.dtype) / 8;  // dense, as weights are
+  const std::byte* scales = memory(matrix) + matrix.payload_bytes();
+  const std::int64_t first =
+      (values - memory(matrix)) * 8 / bits_of(w.dtype) / in - index * out_rows;
+  const std::int64_t columns = ceil_div(in, 128);
+  if (w.dtype == DType::kFp8) scales += index * ceil_div(out_rows, 128) * columns;
+  Matrix out(static_cast<std::int64_t>(rows.size()), in);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const std::int64_t row = rows[r];
+    double* to = &out.at(static_cast<std::int64_t>(r), 0);
+    if (w.dtype == DType::kFp8) {
+      const std::byte* from = values + row * in;
+      const std::byte* scale = scales + (first + row) / 128 * columns;
+      for (std::int64_t i = 0; i < in; ++i) {
+        to[i] = in_table(e4m3(), from[i]) * in_table(ue8m0(), scale[i / 128]);
+      }
+    } else if (w.dtype == DType::kFp4) {
+      // Runs of 32 values over the whole tensor; rows are multiples of that.
+      const std::int64_t start = (index * out_rows + first + row) * in;
+      for (std::int64_t i = 0; i < in; ++i) {
+        const auto pair = std::to_integer<unsigned>(memory(matrix)[(start + i) / 2]);
+        const unsigned nibble = (start + i) % 2 == 0 ? pair % 16 : pair / 16;
+        to[i] = e2m1()[nibble] * in_table(ue8m0(), scales[(start + i) / 32]);
+      }
+    } else {
+      const std::byte* from = values + row * in * bits_of(w.dtype) / 8;
+      for (std::int64_t i = 0; i < in; ++i) to[i] = value_at(w.dtype, from, i);
+    }
+  }
+  return out;
+}
+
+std::int64_t poisoned(const Tensor& t, std::int64_t rows, std::int64_t most) {
+  const std::int64_t width = row_elements(t);
+  rows = std::min(rows, t.rows());
+  const std::int64_t every = std::max<std::int64_t>(1, ceil_div(rows * width, most));
+  std::int64_t count = 0;
+  for (std::int64_t row = 0; row < rows; row += every) {
+    const std::byte* at = row_at(t, row);
+    for (std::int64_t i = 0; i < width; ++i) {
+      switch (t.dtype) {
+        case DType::kBf16:
+          count += (load<std::uint16_t>(at + 2 * i) & 0x7fffu) > 0x7f80u;
+          break;
+        case DType::kFp32:
+          count += (load<std::uint32_t>(at + 4 * i) & 0x7fffffffu) > 0x7f800000u;
+          break;
+        case DType::kFp8:
+          count += (std::to_integer<unsigned>(at[i]) & 0x7fu) == 0x7fu;
+          break;
+        default:
+          return 0;
+      }
+    }
+  }
+  return count;
+}
+
+reference::Pages pages_of(const Tensor& view) {
+  const std::int64_t element = bits_of(view.dtype) / 8;
+  return {
+      {memory(view), static_cast<std::size_t>(view.bytes)}, view.strides[0] * element, view.dim(1)};
+}
+
+Matrix keys_at(const Tensor& view, std::span<const std::int32_t> table,
+               std::span<const std::int64_t> indices) {
+  const reference::Pages pages = pages_of(view);
+  Matrix out(static_cast<std::int64_t>(indices.size()), reference::kHeadDim);
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const reference::Place at = reference::place(table, pages.rows, indices[i]);
+    const Bytes page = pages.page(at.block);
+    const std::byte* data = page.data() + at.row * reference::kDataBytes;
+    const std::byte* scale =
+        page.data() + pages.rows * reference::kDataBytes + at.row * reference::kScaleBytes;
+    double* to = &out.at(static_cast<std::int64_t>(i), 0);
+    for (std::int64_t c = 0; c < reference::kNope; ++c) {
+      to[c] = in_table(e4m3(), data[c]) * in_table(ue8m0(), scale[c / 64]);
+    }
+    for (std::int64_t c = 0; c < reference::kRopeDims; ++c) {
+      to[reference::kNope + c] = bf16_at(data + reference::kNope + 2 * c);
+    }
+  }
+  return out;
+}
+
+Matrix index_keys_at(const Tensor& view, std::span<const std::int32_t> table, std::int64_t count,
+                     bool fp4) {
+  constexpr std::int64_t kChannels = 128, kScale = 4;
+  const std::int64_t bytes = fp4 ? kChannels / 2 : kChannels;
+  const reference::Pages pages = pages_of(view);
+  Matrix out(count, kChannels);
+  for (std::int64_t j = 0; j < count; ++j) {
+    const reference::Place at = reference::place(table, pages.rows, j);
+    const Bytes page = pages.page(at.block);
+    const std::byte* data = page.data() + at.row * bytes;
+    const std::byte* scale = page.data() + pages.rows * bytes + at.row * kScale;
+    double* to = &out.at(j, 0);
+    for (std::int64_t c = 0; c < kChannels; ++c) {
+      if (fp4) {
+        const auto pair = std::to_integer<unsigned>(data[c / 2]);
+        to[c] = e2m1()[c % 2 == 0 ? pair % 16 : pair / 16] * in_table(ue8m0(), scale[c / 32]);
+      } else {
+        to[c] = in_table(e4m3(), data[c]) * double{load<float>(scale)};
+      }
+    }
+  }
+  return out;
+}
+
+Vector state_at(const Tensor& view, std::span<const std::int32_t> table, std::int64_t position) {
+  const reference::Place at = reference::place(table, view.dim(1), position);
+  if (at.block >= view.rows()) throw std::out_of_range("cache: no such block");
+  Tensor rows = make_tensor(view.dtype, {view.dim(1), view.dim(2)},
+                            view.address + static_cast<std::uint64_t>(at.block * view.strides[0] *
+                                                                      bits_of(view.dtype) / 8));
+  return row_of(rows, at.row);
+}
+
+}  // namespace warmgate::engine::checks
