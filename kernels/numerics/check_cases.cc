@@ -45,7 +45,7 @@ void entry_visibility(Random& random, Table& table) {
     // And in what attention gives there.
     Scene scene(random, {ratio, 8, {2 * ratio + 2}, 1});
     const std::vector<Piece> pieces{{0, ratio - 2, 3}, {0, 2 * ratio - 2, 3}};
-    table.error("check 1: attention at p r-2, r-1, r, 2r-2 …", kind(ratio),
+    table.error("check 1: attention around r, 2r", kind(ratio),
                 worst_head(scene.decode(pieces, true), scene.oracle(pieces)));
   }
 }

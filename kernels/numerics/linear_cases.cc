@@ -1,4 +1,6 @@
 // Projections from every weight type, and norms.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "kernels/cpu/gemm.h"
@@ -156,7 +158,7 @@ void norms(Random& random, Table& table) {
       cpu::rms_norm({tokens, width, x.data(), weight.data(), x.data(), 1e-6F, 0, 0});
       in_place += differing(x, y.copy());
     }
-    const std::string inputs = "T 0,1,3,4,5,17, width 200, size " + std::to_string(scale);
+    const std::string inputs = "T 0,1,3,4,5,17, width 200, size " + fmt::format("{:g}", scale);
     table.error("RMSNorm", inputs, worst, poisoned);
     table.exact("RMSNorm in place", inputs, in_place);
   }

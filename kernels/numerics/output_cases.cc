@@ -1,6 +1,8 @@
 // Output projection: inverse rotation, e4m3 per 128, groups, wo_b, the sum over ranks.
 #include "kernels/cpu/output_projection.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "kernels/cpu/decoder.h"
@@ -75,7 +77,7 @@ void projection(Random& random, Table& table, double size) {
     operand = std::max(operand, ref::row_error(got, want));
     stored.set_row(t, got);
   }
-  const std::string inputs = "9 positions to 4095, 4 of 6 heads, size " + std::to_string(size);
+  const std::string inputs = "9 positions to 4095, 4 of 6 heads, size " + fmt::format("{:g}", size);
   table.error("output operand: inverse RoPE, e4m3", inputs, operand,
               q.unwritten(0, tokens * kGroups * kInputs) + q.overrun() + scales.overrun());
   table.exact("output operand: scales", inputs, not_powers);

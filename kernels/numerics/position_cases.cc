@@ -1,4 +1,6 @@
 // RoPE tables and rotations, and the query and window key that they belong to.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "kernels/cpu/query_key.h"
@@ -102,7 +104,7 @@ void query_and_key(Random& random, Table& table, const ref::Rope& rope, const ch
     nope += ref::mismatches(stored.scale, encoded.scale);
   }
   const std::string inputs =
-      std::string(name) + ", 17 edges to p 259, size " + std::to_string(scale);
+      std::string(name) + ", 17 edges to p 259, size " + fmt::format("{:g}", scale);
   table.error("query: head norm, RoPE", inputs, query,
               out.unwritten(0, tokens * padded * 512) + out.overrun());
   table.exact("query: padding heads are zero", inputs, padding);

@@ -103,20 +103,23 @@ ref::Matrix Scene::oracle(const std::vector<Piece>& pieces) const {
   const ref::Matrix q = rows_bf16(queries(pieces), kRow);
   std::int64_t token = 0;
   for (const Piece& piece : pieces) {
-    for (std::int64_t p = piece.first; p < piece.first + piece.count; ++p, ++token) {
+    // All that the piece may see, decoded once.
+    const std::int64_t last = piece.first + piece.count - 1;
+    const std::int64_t first = ref::visible_window(piece.first, 128).front();
+    const auto all = static_cast<std::int64_t>(ref::visible_entries(last, shape_.ratio).size());
+    const ref::Matrix raw =
+        ref::ds_mla_rows(window.pages(), window.table(piece.request), first, last - first + 1);
+    const ref::Matrix compressed =
+        ref::ds_mla_rows(entries.pages(), entries.table(piece.request), 0, all);
+    for (std::int64_t p = piece.first; p <= last; ++p, ++token) {
       const auto picked = chosen(piece.request, p);
-      ref::Matrix far(static_cast<std::int64_t>(picked.size()), 512);
-      for (std::size_t i = 0; i < picked.size(); ++i) {
-        far.set_row(
-            static_cast<std::int64_t>(i),
-            ref::ds_mla_rows(entries.pages(), entries.table(piece.request), picked[i], 1).row(0));
-      }
       const auto seen = ref::visible_window(p, 128);
-      const ref::Matrix near =
-          ref::ds_mla_rows(window.pages(), window.table(piece.request), seen.front(),
-                           static_cast<std::int64_t>(seen.size()));
-      out.set_row(token, ref::attend_heads(q.row(token), ref::stacked(far, near), from_fp32(sinks),
-                                           1 / std::sqrt(512.0)));
+      ref::Matrix keys(static_cast<std::int64_t>(picked.size() + seen.size()), 512);
+      std::int64_t row = 0;
+      for (const std::int64_t entry : picked) keys.set_row(row++, compressed.row(entry));
+      for (const std::int64_t key : seen) keys.set_row(row++, raw.row(key - first));
+      out.set_row(token,
+                  ref::attend_heads(q.row(token), keys, from_fp32(sinks), 1 / std::sqrt(512.0)));
     }
   }
   return out;

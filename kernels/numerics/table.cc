@@ -20,13 +20,13 @@ void Table::exact(std::string step, std::string inputs, std::int64_t mismatches,
 }
 
 void Table::print(std::FILE* to) const {
-  fmt::print(to, "{:<38} {:<58} {:>10} {:>10}\n", "step", "inputs", "worst row", "limit");
+  fmt::print(to, "{:<40} {:<58} {:>10} {:>10}\n", "step", "inputs", "worst row", "limit");
   for (const Row& row : rows_) {
     const std::string seen = row.limit > 0         ? fmt::format("{:.2e}", row.error)
                              : row.mismatches == 0 ? "equal"
                                                    : fmt::format("{} differ", row.mismatches);
     const std::string limit = row.limit > 0 ? fmt::format("{:.2e}", row.limit) : "exact";
-    fmt::print(to, "{:<38} {:<58} {:>10} {:>10}{}{}\n", row.step, row.inputs, seen, limit,
+    fmt::print(to, "{:<40} {:<58} {:>10} {:>10}{}{}\n", row.step, row.inputs, seen, limit,
                row.poisoned != 0 ? fmt::format("  {} poisoned", row.poisoned) : "",
                row.right() ? "" : "  WRONG");
   }

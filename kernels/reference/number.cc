@@ -24,24 +24,30 @@ double value_of(unsigned code, int exponent_bits, int fraction_bits, int bias) {
   return negative ? -magnitude : magnitude;
 }
 
-// The code in 0..last whose value is nearest to x >= 0; at equal distance the even one. The grid's
-// values ascend with the code.
-template <typename Grid>
-unsigned nearest(double x, unsigned last, Grid&& grid) {
-  unsigned low = 0, high = last;
+// All values of codes 0..last, ascending: the grid that codes are searched in. Computed once.
+Vector grid_of(unsigned last, double (*value)(unsigned code)) {
+  Vector out;
+  for (unsigned code = 0; code <= last; ++code) out.push_back(value(code));
+  return out;
+}
+
+// The code whose value is nearest to x >= 0; at equal distance the even one.
+unsigned nearest(double x, const Vector& grid) {
+  unsigned low = 0, high = static_cast<unsigned>(grid.size()) - 1;
   while (high - low > 1) {
     const unsigned middle = (low + high) / 2;
-    (grid(middle) <= x ? low : high) = middle;
+    (grid[middle] <= x ? low : high) = middle;
   }
-  const double below = x - grid(low), above = grid(high) - x;
+  const double below = x - grid[low], above = grid[high] - x;
   if (below != above) return below < above ? low : high;
   return low % 2 == 0 ? low : high;
 }
 
-double stored_integer(Bytes stored, std::size_t at, std::size_t bytes) {
-  double sum = 0;
-  for (std::size_t i = 0; i < bytes; ++i) {
-    sum += std::to_integer<int>(stored[at + i]) * std::pow(256.0, static_cast<int>(i));
+// Lowest byte first.
+unsigned stored_integer(Bytes stored, std::size_t at, std::size_t bytes) {
+  unsigned sum = 0;
+  for (std::size_t i = bytes; i > 0; --i) {
+    sum = sum * 256 + std::to_integer<unsigned>(stored[at + i - 1]);
   }
   return sum;
 }
@@ -51,7 +57,7 @@ Vector decoded(Bytes stored, std::size_t bytes, Value&& value) {
   if (stored.size() % bytes != 0) throw std::invalid_argument("stored values: odd size");
   Vector out;
   for (std::size_t at = 0; at < stored.size(); at += bytes) {
-    out.push_back(value(static_cast<unsigned>(stored_integer(stored, at, bytes))));
+    out.push_back(value(stored_integer(stored, at, bytes)));
   }
   return out;
 }
@@ -69,8 +75,8 @@ double e4m3_value(std::uint8_t code) { return code % 128 == 127 ? kNaN : value_o
 
 std::uint8_t e4m3_code(double x) {
   if (std::isnan(x)) return 0x7F;
-  const unsigned code = nearest(
-      std::fabs(x), 126, [](unsigned c) { return e4m3_value(static_cast<std::uint8_t>(c)); });
+  static const Vector grid = grid_of(126, [](unsigned c) { return value_of(c, 4, 3, 7); });
+  const unsigned code = nearest(std::fabs(x), grid);
   return static_cast<std::uint8_t>(code + (std::signbit(x) ? 128 : 0));
 }
 
@@ -84,14 +90,8 @@ double bf16_value(std::uint16_t code) {
 std::uint16_t bf16_code(double x) {
   if (std::isnan(x)) return 0x7FC0;
   // Beyond the largest value the grid goes on with 2^128, which stands for infinity.
-  const double magnitude = std::fabs(x);
-  const unsigned infinity = 255 * 128;
-  unsigned code = infinity;
-  if (!std::isinf(magnitude)) {
-    code = nearest(magnitude, infinity, [&](unsigned c) {
-      return c == infinity ? std::pow(2.0, 128) : bf16_value(static_cast<std::uint16_t>(c));
-    });
-  }
+  static const Vector grid = grid_of(255 * 128, [](unsigned c) { return value_of(c, 8, 7, 127); });
+  const unsigned code = std::isinf(x) ? 255 * 128 : nearest(std::fabs(x), grid);
   return static_cast<std::uint16_t>(code + (std::signbit(x) ? 32768 : 0));
 }
 
@@ -105,7 +105,7 @@ Vector bf16(View x) {
 
 double fp32(double x) { return static_cast<double>(static_cast<float>(x)); }
 
-double ue8m0_value(std::uint8_t code) { return code == 255 ? kNaN : std::pow(2.0, code - 127); }
+double ue8m0_value(std::uint8_t code) { return code == 255 ? kNaN : std::ldexp(1.0, code - 127); }
 
 std::uint8_t ue8m0_code(int exponent) {
   if (exponent < -127 || exponent > 127) throw std::domain_error("ue8m0: exponent out of range");
@@ -116,16 +116,18 @@ double e2m1_value(std::uint8_t nibble) { return value_of(nibble % 16, 2, 1, 1); 
 
 std::uint8_t e2m1_code(double x) {
   if (std::isnan(x)) throw std::domain_error("e2m1 has no NaN");
-  const unsigned code =
-      nearest(std::fabs(x), 7, [](unsigned c) { return e2m1_value(static_cast<std::uint8_t>(c)); });
+  static const Vector grid = grid_of(7, [](unsigned c) { return value_of(c, 2, 1, 1); });
+  const unsigned code = nearest(std::fabs(x), grid);
   return static_cast<std::uint8_t>(code + (std::signbit(x) ? 8 : 0));
 }
 
 int scale_exponent(double amax, double floor, double largest) {
   const double wanted = std::isnan(amax) || amax > floor ? amax : floor;
   if (!std::isfinite(wanted)) throw std::domain_error("block scale of a value that is not finite");
-  int exponent = -1000;
-  while (largest * std::pow(2.0, exponent) < wanted) ++exponent;
+  if (!(wanted > 0)) throw std::domain_error("block scale of zero without a floor");
+  // Up from an exponent that is surely too small.
+  int exponent = std::ilogb(wanted) - std::ilogb(largest) - 2;
+  while (std::ldexp(largest, exponent) < wanted) ++exponent;
   return exponent;
 }
 

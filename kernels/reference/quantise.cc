@@ -63,7 +63,7 @@ Quantised quantised(View x, double floor, double largest, Code&& code, Value&& v
 
 }  // namespace
 
-double Quantised::scale() const { return std::pow(2.0, exponent); }
+double Quantised::scale() const { return std::ldexp(1.0, exponent); }
 
 Quantised quantise_e4m3(View x, double floor) {
   return quantised(x, floor, 448, e4m3_code, e4m3_value);
