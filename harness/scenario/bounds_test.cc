@@ -42,7 +42,7 @@ TEST_F(Bounds, APoolOfMoreBlocksThanIdsIsRefusedFromTheFirstOneOn) {
   EXPECT_EQ(pool(most), "");
   EXPECT_EQ(
       pool(most + 1),
-      fmt::format("s.yaml:3:63: limits.kv_pool_bytes: {} bytes are 2147483648 KV blocks of {} "
+      fmt::format("s.yaml:3:64: limits.kv_pool_bytes: {} bytes are 2147483648 KV blocks of {} "
                   "bytes; block ids are 32 bits wide, so 2147483647 are the most: at most {} "
                   "bytes",
                   most + 1, block, most));
