@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -35,33 +37,41 @@ class Posing final : public Collectives {
   int rank_, world_;
 };
 
-float e4m3(std::uint8_t v) {
-  const int exponent = v >> 3 & 15, fraction = v & 7;
-  if ((v & 127) == 127) return NAN;
-  const float out = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -9)
-                                  : std::ldexp(static_cast<float>(8 + fraction), exponent - 10);
-  return v & 128 ? -out : out;
+std::array<float, 256> e4m3_values() {
+  std::array<float, 256> out{};
+  for (int v = 0; v < 256; ++v) {
+    const int exponent = v >> 3 & 15, fraction = v & 7;
+    float value = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -9)
+                                : std::ldexp(static_cast<float>(8 + fraction), exponent - 10);
+    if ((v & 127) == 127) value = NAN;
+    out[static_cast<std::size_t>(v)] = v & 128 ? -value : value;
+  }
+  return out;
 }
 
 /// The first matrix of w as floats, read byte by byte.
 std::vector<float> values_of(const Tensor& w) {
+  static const std::array<float, 256> e4m3 = e4m3_values();
   const auto* data = reinterpret_cast<const std::uint8_t*>(w.address);
   const std::uint8_t* scales = data + w.payload_bytes();
   const std::int64_t columns = w.last(), rows = w.rank == 1 ? 1 : w.dim(w.rank - 2);
-  std::vector<float> out;
-  for (std::int64_t i = 0; i < rows * columns; ++i) {
-    const std::int64_t block = i / columns / 128 * ceil_div(columns, 128) + i % columns / 128;
-    float value = 0;
-    if (w.dtype == DType::kBf16) {
-      std::uint32_t bits = 0;
-      std::memcpy(reinterpret_cast<char*>(&bits) + 2, data + 2 * i, 2);
-      std::memcpy(&value, &bits, 4);
-    } else if (w.dtype == DType::kFp32) {
-      std::memcpy(&value, data + 4 * i, 4);
-    } else if (w.dtype == DType::kFp8) {
-      value = e4m3(data[i]) * std::ldexp(1.0f, scales[block] - 127);
+  const std::int64_t count = rows * columns, across = ceil_div(columns, 128);
+  std::vector<float> out(static_cast<std::size_t>(count));
+  float* to = out.data();
+  if (w.dtype == DType::kFp32) std::memcpy(to, data, static_cast<std::size_t>(count) * 4);
+  if (w.dtype == DType::kBf16) {
+    for (std::int64_t i = 0; i < count; ++i)
+      std::memcpy(reinterpret_cast<char*>(to + i) + 2, data + 2 * i, 2);
+  }
+  if (w.dtype == DType::kFp8) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t begin = 0; begin < columns; begin += 128) {
+        const float scale = std::ldexp(1.0f, scales[r / 128 * across + begin / 128] - 127);
+        const std::int64_t end = std::min(columns, begin + 128);
+        for (std::int64_t i = r * columns + begin; i < r * columns + end; ++i)
+          to[i] = e4m3[data[i]] * scale;
+      }
     }
-    out.push_back(value);
   }
   return out;
 }
@@ -87,7 +97,7 @@ scenario::Resolved config_of(std::int64_t tp, const std::string& dense = "fp8") 
   scenario::Resolved config = test::small_config();
   config.device = "cpu";
   config.model.o_groups = 8;
-  config.model.vocab_size = 4093;  // the last shard ends beyond it
+  config.model.vocab_size = 509;  // the last shard ends beyond it
   config.model.dense_dtype = dense;
   config.parallel.tp = tp;
   config.seed = 5;
@@ -119,6 +129,7 @@ class Shards : public ::testing::TestWithParam<std::int64_t> {};
 TEST_P(Shards, TogetherAreTheWhole) {
   const std::int64_t tp = GetParam();
   for (const char* dense : {"fp8", "bf16"}) {
+    if (tp > 2 && std::string(dense) == "bf16") continue;  // one world is enough for that
     const Loaded whole(config_of(1, dense), Kind::kC4a, 0);
     std::vector<std::unique_ptr<Loaded>> ranks;
     for (int r = 0; r < tp; ++r)
@@ -233,9 +244,11 @@ TEST(RopeTables, GoAsFarAsPositionsDoAndFollowTheSeam) {
   const auto yarn = tables("yarn"), plain = tables("plain");
   EXPECT_NE(yarn.first, plain.first);
   EXPECT_EQ(yarn.second, plain.second);
-  // The slowest pair turns by theta^(-62/64), a sixteenth of it where interpolated.
-  EXPECT_NEAR(plain.first[63], std::sin(1000 * std::pow(10000, -62.0 / 64)), 1e-6);
-  EXPECT_NEAR(yarn.first[63], std::sin(1000 * std::pow(10000, -62.0 / 64) / 16), 1e-6);
+  // The slowest pair, 31, turns by theta^(-62/64); interpolated, 11/13 of the way from pair 20 to
+  // pair 33 (where 32 turns and one turn fit 65536 positions) to a sixteenth of that.
+  const double turn = std::pow(10000, -62.0 / 64);
+  EXPECT_NEAR(plain.first[63], std::sin(1000 * turn), 1e-6);
+  EXPECT_NEAR(yarn.first[63], std::sin(1000 * turn * (2.0 / 13 + 11.0 / 13 / 16)), 1e-6);
 }
 
 }  // namespace

@@ -226,9 +226,9 @@ TEST(Scheduler, BatchesCarryTheIdsOfTheirTokensAlsoWhenComputedAnew) {
   scenario::Workload workload = one_group(2, 8, 8);
   workload.groups.push_back({2, 20, 5, 3, "late"});
   std::vector<std::uint64_t> calm_digests;
-  for (const std::int64_t blocks_there : {100, 7}) {
+  for (const std::int64_t blocks_there : {100, 6}) {
     FakeBlocks blocks(blocks_there, 4);
-    Scheduler scheduler({11, 4, 64}, workload, blocks, prompt_ids);
+    Scheduler scheduler({30, 4, 64}, workload, blocks, prompt_ids);
     auto finished = serve_ids(scheduler);
     EXPECT_EQ(scheduler.preemptions() > 0, blocks_there < 100);
     ASSERT_EQ(finished.size(), 4u);
