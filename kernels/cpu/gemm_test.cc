@@ -109,18 +109,21 @@ TEST_F(GemmTest, EqualsTheFormulaInEveryType) {
 }
 
 TEST_F(GemmTest, TheOrderOfTermsIsWhatTheHeaderSays) {
-  const std::int64_t n = edge({8, 40, 100, 511});
-  const Matrix m = matrix(WeightType::kFp32, 1, n);
-  const auto x = bf16s(n);
-  float lanes[8] = {};
-  for (std::int64_t k = 0; k < n; ++k) {
-    lanes[k % 8] += static_cast<float>(m.at(0, k)) * to_float(x[k]);
+  for (const std::int64_t n : {8, 11, 40, 100, 128, 511, 512, 513}) {
+    const Matrix m = matrix(WeightType::kFp32, 3, n);
+    const auto x = bf16s(n);
+    std::vector<float> y(3);
+    gemm({1, x.data(), m.view(), OutputType::kFp32, y.data()});
+    for (std::int64_t row = 0; row < 3; ++row) {
+      float lanes[8] = {};
+      for (std::int64_t k = 0; k < n; ++k) {
+        lanes[k % 8] += static_cast<float>(m.at(row, k)) * to_float(x[k]);
+      }
+      ASSERT_EQ(y[row], ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
+                            ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7])))
+          << n;
+    }
   }
-  const float expected = ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) +
-                         ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
-  float y = 0;
-  gemm({1, x.data(), m.view(), OutputType::kFp32, &y});
-  EXPECT_EQ(y, expected);
 }
 
 TEST_F(GemmTest, ATokenAloneEqualsItselfInABatch) {
