@@ -16,6 +16,8 @@
 namespace warmgate::target {
 namespace {
 
+constexpr std::size_t kMostLookedAt = 1000;
+
 std::vector<std::string> entries_of(const std::string& folder) {
   std::vector<std::string> out;
   DIR* dir = ::opendir(folder.c_str());
@@ -44,19 +46,18 @@ std::string proc(pid_t pid, const char* what) {
   return "/proc/" + std::to_string(pid) + "/" + what;
 }
 
-// Does this process have the file open or mapped?
-bool uses(pid_t pid, const std::string& path) {
-  const std::string folder = proc(pid, "fd");
-  for (const std::string& fd : entries_of(folder)) {
-    if (link_target(folder + "/" + fd) == path) return true;
+// Files of `folder` that this process has open or mapped.
+void add_used(pid_t pid, const std::string& folder, std::map<std::string, pid_t>& out) {
+  const std::string fds = proc(pid, "fd"), below = folder + "/";
+  for (const std::string& fd : entries_of(fds)) {
+    const std::string target = link_target(fds + "/" + fd);
+    if (target.rfind(below, 0) == 0) out.emplace(target, pid);
   }
   std::ifstream maps(proc(pid, "maps"));
   for (std::string line; std::getline(maps, line);) {
-    if (line.size() > path.size() &&
-        line.compare(line.size() - path.size(), path.size(), path) == 0)
-      return true;
+    const std::size_t at = line.find(" " + below);
+    if (at != std::string::npos) out.emplace(line.substr(at + 1), pid);
   }
-  return false;
 }
 
 std::vector<pid_t> processes() {
@@ -133,24 +134,32 @@ std::vector<SharedMemory> SharedMemoryWatch::fresh(const std::set<pid_t>& pids,
     if (const pid_t pid = pid_in(name, pids); pid > 0) {
       found.of_run = true;
       found.why = "its name holds pid " + std::to_string(pid) + " of the run";
-    } else if (const auto user = std::find_if(left.begin(), left.end(),
-                                              [&](pid_t p) { return uses(p, found.path); });
-               user != left.end()) {
-      found.of_run = true;
-      found.why = "pid " + std::to_string(*user) + ", which the run left, uses it";
-    } else {
-      const auto all = processes();
-      const bool others = std::any_of(all.begin(), all.end(), [&](pid_t other) {
-        return left.count(other) == 0 && uses(other, found.path);
-      });
-      if (others) continue;
-      found.why =
-          "new since the run began, of this user, in use by nobody; whose it is cannot be "
-          "told";
     }
     out.push_back(std::move(found));
-    if (out.size() >= most) break;
+    if (out.size() >= kMostLookedAt) break;
   }
+  if (std::all_of(out.begin(), out.end(), [](const SharedMemory& each) { return each.of_run; })) {
+    out.resize(std::min(out.size(), most));
+    return out;
+  }
+  // Who uses them; reading this of every process takes milliseconds, so once for all.
+  std::map<std::string, pid_t> of_left, of_others;
+  for (const pid_t pid : left) add_used(pid, folder_, of_left);
+  for (const pid_t pid : processes()) {
+    if (left.count(pid) == 0) add_used(pid, folder_, of_others);
+  }
+  std::erase_if(out, [&](SharedMemory& each) {
+    if (each.of_run) return false;
+    if (const auto user = of_left.find(each.path); user != of_left.end()) {
+      each.of_run = true;
+      each.why = "pid " + std::to_string(user->second) + ", which the run left, uses it";
+      return false;
+    }
+    each.why =
+        "new since the run began, of this user, in use by nobody; whose it is cannot be told";
+    return of_others.count(each.path) > 0;
+  });
+  out.resize(std::min(out.size(), most));
   return out;
 }
 
