@@ -67,14 +67,14 @@ class States {
   void compare(const std::string& field, const trace::Event& before, std::size_t before_at,
                std::size_t i) {
     const trace::Event& e = view_.event(i);
-    const auto old = before.body.find(field), now = e.body.find(field);
     // What the first state did not have cannot be held against a later one.
-    if (old == before.body.end()) return;
-    if (now != e.body.end() && *now == *old) return;
+    if (!before.body.contains(field)) return;
+    const bool gone = !e.body.contains(field);
+    const nlohmann::json old = before.body.value(field), now = e.body.value(field);
+    if (!gone && now == old) return;
     Finding f = base(field, i);
-    f.expected = fmt::format("{} {}", value_text(*old), text(before, "at"));
-    f.seen =
-        fmt::format("{} {}", now == e.body.end() ? "nothing" : value_text(*now), text(e, "at"));
+    f.expected = fmt::format("{} {}", value_text(old), text(before, "at"));
+    f.seen = fmt::format("{} {}", gone ? "nothing" : value_text(now), text(e, "at"));
     f.message = fmt::format("{} is not as it was: {}; {}", field, f.expected, f.seen);
     f.events = {before_at, i};
     fold_.add(std::move(f), field);
