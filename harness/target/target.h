@@ -87,9 +87,9 @@ using Progress = std::function<void(int rank, std::string_view phase)>;
 /// peak may be higher; both absent if nothing was seen), wall_s, cpu_s, memory_limit_bytes, and
 /// where there is evidence for it oom: true with oom_evidence}; `deadline` {phase, kind: deadline |
 /// silence, after_s}; `leftover` {what: process | file | port | shm, pid, cmd | path | port; of shm
-/// also of_run and why, since not all that is new in /dev/shm is a run's}. Leftovers are judged only
-/// where the workers ended by themselves: what is still there after a kill of ours is removed and
-/// not held against them.
+/// also of_run and why, since not all that is new in /dev/shm is a run's}. Leftovers are judged
+/// only where the workers ended by themselves: what is still there after a kill of ours is removed
+/// and not held against them.
 TargetResult run_target(const TargetSpec& spec, const CancelToken& cancel,
                         const Progress& progress = {});
 
