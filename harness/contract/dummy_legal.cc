@@ -114,16 +114,15 @@ class Judge {
     }
     open_.erase(where);
     ++poisoned_;
-    const auto before = e.body.find("before"), after = e.body.find("after");
-    if (before != e.body.end() && after != e.body.end() && *before == *after) return;
+    const nlohmann::json before = e.body.value("before"), after = e.body.value("after");
+    if (e.body.contains("before") && e.body.contains("after") && before == after) return;
     Finding f = base("contents/" + where.second, i);
     f.expected = "the same result as before";
     f.seen = fmt::format("another one, with {} filled with {}", where.second, text(e, "value"));
     f.message =
         fmt::format("a dummy step whose {} were {} changed what the engine gives afterwards",
                     where.second, text(e, "value"));
-    f.detail = {{"before", before != e.body.end() ? *before : nlohmann::json()},
-                {"after", after != e.body.end() ? *after : nlohmann::json()}};
+    f.detail = {{"before", before}, {"after", after}};
     fold_.add(std::move(f), where.second);
   }
 

@@ -38,11 +38,10 @@ std::map<std::string, KeyState> states(const View& view, const KeyUse& use) {
     // The harness's own run of the body, and the engine's launch (probe_keys).
     if (e.ev == "check" && (text(e, "kind") == "host_key" || text(e, "kind") == "probe")) {
       const auto it = out.find(std::string(text(e, "tensor")));
-      const auto ok = e.body.find("ok");
-      if (it == out.end() || ok == e.body.end() || !ok->is_boolean()) continue;
+      if (it == out.end() || e.body.kind("ok") != trace::Fields::Kind::kBool) continue;
       KeyState& state = it->second;
       state.checked = true;
-      if (ok->get<bool>()) continue;
+      if (e.flag("ok")) continue;
       state.host_broken = true;
       state.host_fault = e.str("fault", "fault");
       if (const auto message = text(e, "message"); !message.empty())

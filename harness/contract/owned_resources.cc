@@ -68,8 +68,7 @@ class OwnedResources : public Contract {
       const std::string resource(text(e, "resource"));
       const int id = layer_of(e), rank = rank_of(e);
       const Layer* layer = find(layers, rank, id);
-      const auto owned = e.body.find("owned");
-      const bool denied = owned != e.body.end() && owned->is_boolean() && !owned->get<bool>();
+      const bool denied = !e.flag("owned", true);
       const bool listed =
           layer && std::binary_search(layer->owns.begin(), layer->owns.end(), resource);
       if (listed && !denied) continue;

@@ -12,15 +12,12 @@
 namespace warmgate::contract {
 
 std::string_view text(const trace::Event& event, std::string_view key) {
-  const auto it = event.body.find(std::string(key));
-  if (it == event.body.end()) return "";
-  const auto* value = it->get_ptr<const trace::json::string_t*>();
-  return value ? std::string_view(*value) : std::string_view();
+  return event.body.text(key);
 }
 
 bool has_number(const trace::Event& event, std::string_view key) {
-  const auto it = event.body.find(std::string(key));
-  return it != event.body.end() && it->is_number();
+  const trace::Fields::Kind kind = event.body.kind(key);
+  return kind == trace::Fields::Kind::kInteger || kind == trace::Fields::Kind::kReal;
 }
 
 int rank_of(const trace::Event& event, int fallback) {

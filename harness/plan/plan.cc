@@ -18,9 +18,9 @@ std::int64_t number_in(const nlohmann::json& object, const char* key) {
 // `pools: {name: {live, peak}}`, or one number for both.
 std::map<std::string, PoolUse> pools_of(const trace::Event& event) {
   std::map<std::string, PoolUse> out;
-  const auto it = event.body.find("pools");
-  if (it == event.body.end() || !it->is_object()) return out;
-  for (const auto& [name, use] : it->items()) {
+  const nlohmann::json* pools = event.body.nested("pools");
+  if (pools == nullptr || !pools->is_object()) return out;
+  for (const auto& [name, use] : pools->items()) {
     if (use.is_number()) out[name] = {use.get<std::int64_t>(), use.get<std::int64_t>()};
     if (use.is_object()) out[name] = {number_in(use, "live"), number_in(use, "peak")};
   }
@@ -30,7 +30,7 @@ std::map<std::string, PoolUse> pools_of(const trace::Event& event) {
 std::vector<PhaseMemory> phases_of(const trace::Trace& trace, int rank) {
   std::vector<PhaseMemory> out;
   for (const trace::Event* e : trace.of("phase_end")) {
-    if (e->rank.value_or(0) != rank || e->body.find("peak_bytes") == e->body.end()) continue;
+    if (e->rank.value_or(0) != rank || !e->body.contains("peak_bytes")) continue;
     out.push_back({e->str("phase"), e->str("status"), e->num("peak_bytes"),
                    e->num("persistent_bytes"), e->num("transient_peak_bytes"), pools_of(*e)});
   }
@@ -67,8 +67,7 @@ std::optional<Capacity> capacity_of(const trace::Trace& trace) {
     out.concurrency = e->real("concurrency");
     out.block_stride = e->num("block_stride");
     out.blocks_per_request = e->num("blocks_per_request");
-    const auto groups = e->body.find("groups");
-    if (groups != e->body.end() && groups->is_array()) {
+    if (const nlohmann::json* groups = e->body.nested("groups"); groups && groups->is_array()) {
       for (const auto& group : *groups) {
         if (group.is_object()) out.groups.push_back(group_of(group));
       }

@@ -66,7 +66,7 @@ TEST(Plan, ReadsWhatTheEngineSaid) {
 
 TEST(Plan, RanksThatDifferAreNamed) {
   verdict::RunRecord run = record();
-  run.trace.events[1].body["peak_bytes"] = 301;
+  run.trace.events[1].body.set("peak_bytes", 301);
   EXPECT_THAT(plan_of(run).other_ranks, ElementsAre(1));
 }
 
@@ -88,7 +88,7 @@ TEST(Plan, EqualPlansAreSaidOnce) {
     run::VariantResult variant;
     variant.variant.name = name;
     variant.runs.push_back(record());
-    if (std::string(name) == "B") variant.runs[0].trace.events[0].body["peak_bytes"] = 1;
+    if (std::string(name) == "B") variant.runs[0].trace.events[0].body.set("peak_bytes", 1);
     result.variants.push_back(variant);
   }
   result.variants.emplace_back();  // never ran

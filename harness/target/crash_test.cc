@@ -69,7 +69,7 @@ TEST(Crash, AMemoryLimitIsRecognised) {
   spec.memory_bytes = 256 << 20;
   const TargetResult result = run_clean(spec);
   const trace::Event& end = *result.trace.of("process_end").at(0);
-  EXPECT_TRUE(end.flag("oom")) << end.body.dump();
+  EXPECT_TRUE(end.flag("oom")) << end.body.to_json().dump();
   EXPECT_THAT(end.str("oom_evidence"), HasSubstr("stderr: "));
   EXPECT_EQ(end.num("memory_limit_bytes"), 256 << 20);
   EXPECT_EQ(result.first_failed_rank, 0);

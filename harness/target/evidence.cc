@@ -92,7 +92,11 @@ void mask_strings(trace::json& value, const std::vector<std::string>& secrets) {
 }  // namespace
 
 void mask_events(trace::Trace& trace, const std::vector<std::string>& secrets) {
-  for (trace::Event& event : trace.events) mask_strings(event.body, secrets);
+  for (trace::Event& event : trace.events) {
+    trace::json body = event.body.to_json();
+    mask_strings(body, secrets);
+    event.body = trace::Fields(body);
+  }
   for (trace::BadLine& line : trace.bad_lines) {
     line.excerpt = mask(line.excerpt, secrets);
     line.why = mask(line.why, secrets);

@@ -20,7 +20,11 @@
 namespace warmgate::target {
 namespace {
 
-constexpr int kOutputPipeBytes = 1 << 20;
+constexpr int kPipeBytes = 1 << 20;
+// A worker writes its lines one by one. Being woken for each costs both sides more than the line
+// does, and a pipe holds several thousand of them: so events are fetched by the clock, less often
+// the longer nothing comes. What ends a worker is seen at once, and its pipe read to the end first.
+constexpr std::chrono::milliseconds kShortestPause(2), kLongestPause(16);
 // More than a full pipe; bounded, because a descendant may go on filling it.
 constexpr int kDrainRounds = 64;
 
@@ -63,7 +67,7 @@ Worker::Worker(boost::asio::io_context& io, const WorkerSpec& spec, trace::Trace
 }
 
 void Worker::start(const WorkerOrders& orders) {
-  Pipe events = make_pipe(), out = make_pipe(kOutputPipeBytes), err = make_pipe(kOutputPipeBytes);
+  Pipe events = make_pipe(kPipeBytes), out = make_pipe(kPipeBytes), err = make_pipe(kPipeBytes);
   LaunchRequest request;
   request.argv = spec_.argv;
   request.env = orders.env;
@@ -88,45 +92,72 @@ void Worker::start(const WorkerOrders& orders) {
   process_.emplace(io_.get_executor(), launched.pid, launched.pidfd.get());
   launched.pidfd.release();
 
-  events_.stream.assign(events.read.release());
-  events_.sink = [this](std::string_view bytes) {
-    spotter_.feed(bytes);
-    const std::size_t before = trace_.events.size();
-    reader_.feed(bytes);
-    if (trace_.events.size() > before) hooks_.events(*this);
-  };
+  events_.pipe = std::move(events.read);
   out_.stream.assign(out.read.release());
   out_.sink = [this](std::string_view bytes) { stdout_.feed(bytes); };
   err_.stream.assign(err.read.release());
   err_.sink = [this](std::string_view bytes) { stderr_.feed(bytes); };
-  for (Channel* channel : {&events_, &out_, &err_}) watch(*channel);
+  for (Channel* channel : {&out_, &err_}) watch(*channel);
+  poll_events();
   watch_end();
+}
+
+void Worker::poll_events() {
+  events_.timer.expires_after(std::max(events_.pause, kShortestPause));
+  events_.timer.async_wait([this](auto stopped) {
+    if (stopped || !events_.pipe.valid()) return;
+    const std::size_t before = trace_.events.size();
+    if (read_events(4, true) == Reading::kEnded) return;
+    const bool quiet = trace_.events.size() == before;
+    events_.pause = quiet ? std::min(2 * events_.pause, kLongestPause) : kShortestPause;
+    poll_events();
+  });
+}
+
+Worker::Reading Worker::read_events(int rounds, bool until_short) {
+  const Reading state = read(
+      events_.pipe.get(),
+      [this](std::string_view bytes) {
+        spotter_.feed(bytes);
+        const std::size_t before = trace_.events.size();
+        reader_.feed(bytes);
+        if (trace_.events.size() > before) hooks_.events(*this);
+      },
+      rounds, until_short);
+  if (state == Reading::kEnded) events_.pipe.reset();
+  return state;
 }
 
 void Worker::watch(Channel& channel) {
   channel.stream.async_wait(channel.stream.wait_read, [this, &channel](auto error) {
     if (error || !channel.stream.is_open()) return;
     // A few at a time, so that one that never stops does not keep the others waiting.
-    if (!read(channel, 4, true)) watch(channel);
+    const Reading state = read(channel.stream.native_handle(), channel.sink, 4, true);
+    if (state == Reading::kEnded) {
+      channel.stream.close();
+    } else {
+      watch(channel);
+    }
   });
 }
 
-// True if the channel has ended.
-bool Worker::read(Channel& channel, int rounds, bool until_short) {
-  for (int i = 0; i < rounds && channel.stream.is_open(); ++i) {
-    const ssize_t n = ::read(channel.stream.native_handle(), scratch_.data(), scratch_.size());
+Worker::Reading Worker::read(int fd, const std::function<void(std::string_view)>& sink, int rounds,
+                             bool until_short) {
+  for (int i = 0; i < rounds; ++i) {
+    const ssize_t n = ::read(fd, scratch_.data(), scratch_.size());
     if (n > 0) {
       hooks_.heard();
-      channel.sink({scratch_.data(), static_cast<std::size_t>(n)});
+      sink({scratch_.data(), static_cast<std::size_t>(n)});
       // Most likely that was all; saves the call that would say so.
-      if (until_short && static_cast<std::size_t>(n) < scratch_.size() / 4) return false;
+      if (until_short && static_cast<std::size_t>(n) < scratch_.size() / 4)
+        return Reading::kDrained;
       continue;
     }
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return false;
-    channel.stream.close();
+    if (n < 0 && errno == EAGAIN) return Reading::kDrained;
+    return Reading::kEnded;
   }
-  return !channel.stream.is_open();
+  return Reading::kMore;
 }
 
 void Worker::watch_end() {
@@ -198,16 +229,21 @@ void Worker::sample_peak() {
 }
 
 bool Worker::drain() {
-  bool all = true;
-  for (Channel* channel : {&events_, &out_, &err_}) {
-    if (channel->stream.is_open()) all = read(*channel, kDrainRounds, false) && all;
+  bool all = !events_.pipe.valid() || read_events(kDrainRounds, false) == Reading::kEnded;
+  for (Channel* channel : {&out_, &err_}) {
+    if (!channel->stream.is_open()) continue;
+    const bool ended = read(channel->stream.native_handle(), channel->sink, kDrainRounds, false) ==
+                       Reading::kEnded;
+    if (ended) channel->stream.close();
+    all = ended && all;
   }
   return all;
 }
 
 std::vector<std::uint64_t> Worker::open_pipes() const {
   std::vector<std::uint64_t> out;
-  for (const Channel* channel : {&events_, &out_, &err_}) {
+  if (events_.pipe.valid()) out.push_back(inode_of(events_.pipe.get()));
+  for (const Channel* channel : {&out_, &err_}) {
     if (!channel->stream.is_open()) continue;
     auto& stream = const_cast<Channel*>(channel)->stream;
     out.push_back(inode_of(stream.native_handle()));
@@ -216,7 +252,9 @@ std::vector<std::uint64_t> Worker::open_pipes() const {
 }
 
 void Worker::finish() {
-  for (Channel* channel : {&events_, &out_, &err_}) {
+  events_.timer.cancel();
+  events_.pipe.reset();
+  for (Channel* channel : {&out_, &err_}) {
     boost::system::error_code ignored;
     if (channel->stream.is_open()) channel->stream.close(ignored);
   }

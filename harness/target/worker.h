@@ -1,9 +1,11 @@
 // One worker while it runs: its process, its three pipes, what it printed, how it ended.
 #pragma once
 
+#include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/process/v2/process.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "harness/target/capture.h"
+#include "harness/target/fd.h"
 #include "harness/target/launch.h"
 #include "harness/target/mask.h"
 #include "harness/target/target.h"
@@ -73,7 +76,11 @@ class Worker {
     std::function<void(std::string_view)> sink;
   };
   void watch(Channel& channel);
-  bool read(Channel& channel, int rounds, bool until_short);
+  void poll_events();
+  enum class Reading { kMore, kDrained, kEnded };
+  Reading read(int fd, const std::function<void(std::string_view)>& sink, int rounds,
+               bool until_short);
+  Reading read_events(int rounds, bool until_short);
   void watch_end();
   void reap();
 
@@ -86,7 +93,15 @@ class Worker {
   trace::LineReader reader_;
   SecretSpotter spotter_;
   Capture stdout_, stderr_;
-  Channel events_, out_, err_;
+  struct Events {
+    explicit Events(boost::asio::io_context& io) : timer(io) {}
+    Fd pipe;
+    boost::asio::basic_waitable_timer<std::chrono::steady_clock,
+                                      boost::asio::wait_traits<std::chrono::steady_clock>, Executor>
+        timer;
+    std::chrono::milliseconds pause{0};
+  } events_;
+  Channel out_, err_;
   boost::asio::posix::basic_stream_descriptor<Executor> exit_watch_;
   // Owns the process: whatever is thrown, it is killed and waited for.
   std::optional<boost::process::v2::basic_process<Executor>> process_;

@@ -2,17 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace warmgate::trace {
+#include "harness/trace/fields.h"
 
-using json = nlohmann::json;
+namespace warmgate::trace {
 
 struct Event {
   std::string ev;
@@ -20,15 +18,19 @@ struct Event {
   std::optional<int> rank;
   std::string src = "channel";  // channel log http probe python nccl span store census harness
   std::int64_t res_ns = 0;      // resolution of t_ns; 0 = finer than 1 us
-  json body = json::object();   // every other field of the line
+  Fields body;                  // every other field of the line
   std::string source;           // which pipe or file it came from, e.g. "rank0"
   std::size_t line = 0;         // 1-based in its source
 
   /// Field access that never throws: the fallback if the field is absent or of another type.
-  std::string str(std::string_view key, std::string_view fallback = "") const;
-  std::int64_t num(std::string_view key, std::int64_t fallback = 0) const;
-  double real(std::string_view key, double fallback = 0) const;
-  bool flag(std::string_view key, bool fallback = false) const;
+  std::string str(std::string_view key, std::string_view fallback = "") const {
+    return std::string(body.text(key, fallback));
+  }
+  std::int64_t num(std::string_view key, std::int64_t fallback = 0) const {
+    return body.num(key, fallback);
+  }
+  double real(std::string_view key, double fallback = 0) const { return body.real(key, fallback); }
+  bool flag(std::string_view key, bool fallback = false) const { return body.flag(key, fallback); }
   std::vector<std::string> strings(std::string_view key) const;
 };
 
@@ -85,6 +87,6 @@ Event parse_event(std::string_view line);
 /// The inverse: one line without the newline, fields `ev`, `t`, `rank`, `src`, then the rest.
 std::string to_line(const Event& event);
 /// An event of the harness itself (src "harness").
-Event harness_event(std::string ev, json body, std::optional<int> rank = std::nullopt);
+Event harness_event(std::string ev, Fields body, std::optional<int> rank = std::nullopt);
 
 }  // namespace warmgate::trace

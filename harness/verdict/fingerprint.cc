@@ -66,8 +66,8 @@ void add_entry(std::vector<Frame>& frames, const nlohmann::json& entry) {
 std::vector<Frame> fault_frames(const trace::Event& fault) {
   std::vector<Frame> frames;
   add(frames, fault.str("function"), fault.str("file"));
-  if (const auto it = fault.body.find("stack"); it != fault.body.end() && it->is_array())
-    for (const nlohmann::json& entry : *it) add_entry(frames, entry);
+  if (const nlohmann::json* stack = fault.body.nested("stack"); stack && stack->is_array())
+    for (const nlohmann::json& entry : *stack) add_entry(frames, entry);
   return frames;
 }
 

@@ -80,7 +80,7 @@ std::optional<double> from_json(const Metric& metric, const RunRecord& run) {
   if (!metric.event.empty()) {
     for (const trace::Event& e : run.trace.events)
       if (e.ev == metric.event)
-        if (const auto value = at_pointer(e.body, metric.pointer)) found = value;
+        if (const auto value = at_pointer(e.body.to_json(), metric.pointer)) found = value;
     return found;
   }
   for (const Output& output : run.outputs) {
