@@ -18,7 +18,7 @@ constexpr std::size_t kMostGroups = 5, kMostEvents = 3, kMostLines = 8;
 
 std::string event_text(const trace::Event& e) {
   return fmt::format("{}:{} {} {}", e.source, e.line, e.ev,
-                     e.body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+                     e.body.to_json().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 std::string group_lines(const MarkdownText& text, const contract::Result& result,
