@@ -9,6 +9,7 @@
 #include "harness/engine/layers/collective_ops.h"
 #include "harness/engine/model_impl.h"
 #include "harness/engine/ops/decoder.h"
+#include "harness/engine/ops/inspect.h"
 
 namespace warmgate::engine {
 
@@ -29,6 +30,7 @@ EngineModel::Impl::Impl(Context& context_in)
   for (const LayerState& layer : layers) kinds.push_back(layer.kind);
   modules = cache_modules(dims, kinds);
   groups = group_caches(modules);
+  watch_numerics();
 }
 
 EngineModel::EngineModel(Context& context) : impl_(std::make_unique<Impl>(context)) {}
@@ -195,6 +197,7 @@ Tensor EngineModel::Impl::target_forward(const StepMetadata* step, std::int64_t 
                                   logit_rows_in, head, picked);
   const Tensor ids = head.make(DType::kI64, {logits.rows()});
   execute(exec, kModel, ops::Sample{"greedy_sample", logits, ids});
+  if (logits_digest != nullptr) exec.copy(kModel, "logits", ops::Digest{logits, logits_digest});
   if (step != nullptr) keep_sampled(*step->host, ids);
   return taps;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +46,14 @@ struct KvPlan {
   std::int64_t tokens = 0;  // int(concurrency * max_model_len)
 };
 
+/// What a phase may not leave changed.
+struct EngineState {
+  std::int64_t free_blocks = 0, held_blocks = 0;
+  std::int64_t requests = 0;                // that hold blocks
+  std::optional<std::uint64_t> null_block;  // digest of its contents, where there are any
+  std::int64_t nan = 0;                     // in the null block, read as each cache reads it
+};
+
 class EngineModel {
  public:
   explicit EngineModel(Context& context);
@@ -61,6 +70,9 @@ class EngineModel {
   /// Groups, strides, blocks for `pool_bytes`; throws std::runtime_error if one request of
   /// max_model_len does not fit. Pure: allocates nothing.
   KvPlan plan_kv(std::int64_t pool_bytes) const;
+  /// What init_kv and the first steps take for good besides the slab, in bytes: block tables, slot
+  /// mappings, metadata buffers. Allocates nothing on the device.
+  std::int64_t bytes_beside_slab() const;
   /// Slab, block tables, slot mappings, metadata builders (after profiling, as in the real engine).
   void init_kv(const KvPlan& plan);
 
@@ -70,6 +82,9 @@ class EngineModel {
   void free_window_blocks(std::int64_t request, std::int64_t computed);
   void release_request(std::int64_t request);
   std::int64_t free_blocks() const;
+
+  /// The phase ends: its checks are sent. Nothing where nothing is executed.
+  void end_phase();
 
   /// One forward step with metadata: target layers; draft layers too if `with_draft`.
   void step(const Batch& batch, bool with_draft);
@@ -81,6 +96,16 @@ class EngineModel {
   /// Of the last step, one a request of its batch: the id of the largest logit behind the request's
   /// last token, ties to the lower id. Empty where nothing is executed.
   std::span<const std::int64_t> sampled() const;
+
+  EngineState state() const;
+  /// Every byte of what no step may rely on becomes `value`: input buffers, device tables and
+  /// slots, top-k indices, the null block. Only where ops are executed.
+  void spoil(std::uint8_t value);
+  void clear_null_block();
+  /// From now on each step writes a digest of its logits to *out; null: no more.
+  void digest_logits(std::uint64_t* out);
+  /// Rows of the draft's query block after a step of this many requests; 0 where none is drafted.
+  std::int64_t draft_rows(std::int64_t requests) const;
 
   /// Query length up to which the attention counts a request as decode: 1, 1+N (mtp), 1+2N
   /// (dspark).

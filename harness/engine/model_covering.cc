@@ -1,6 +1,7 @@
 // Steps that together reach every host-side branch of the forward.
 #include <algorithm>
 
+#include "harness/engine/memory/workspace_plan.h"
 #include "harness/engine/model_impl.h"
 
 namespace warmgate::engine {
@@ -41,6 +42,46 @@ class Steps {
  private:
   const Dims& d_;
 };
+
+// What kernels specialise on besides shapes: integers that are 1, a multiple of 16 or neither, and
+// pointers that are 16-byte aligned or not. The steps above have counts that are mostly round.
+void add_classes(Steps& steps, const Dims& d) {
+  const std::int64_t longest = d.max_model_len;
+  for (const std::int64_t requests : {2, 3, 16})
+    if (requests <= d.max_seqs) steps.add(requests, 1, longest);
+  // Prefills as long as a multiple of 16, and not.
+  const std::int64_t most_rows = std::min(d.max_tokens, longest), few = d.decode_threshold() + 1;
+  const std::int64_t around = std::min(most_rows, std::max<std::int64_t>(few, 129));
+  const std::int64_t round = around / 16 * 16, odd_rows = around % 16 == 0 ? around - 1 : around;
+  for (const std::int64_t query : {std::int64_t{16}, round, odd_rows})
+    if (query >= 1 && query <= most_rows) steps.add(1, query, query);
+  // Prefills too large for the indexer's logits together: the second piece begins off a multiple of
+  // four rows. Only large limits reach that.
+  if (!d.has(Kind::kC4a)) return;
+  const std::int64_t keys = longest / 4, most = kMaxLogitsBytes / 4;
+  for (std::int64_t n = 2; n <= std::min<std::int64_t>(d.max_seqs, 40); ++n) {
+    const std::int64_t odd = few + ((n - 1) * few % 4 == 0 ? 1 : 0);
+    const std::int64_t before = (n - 2) * few + odd;
+    const std::int64_t rest = std::min(d.max_tokens - before, longest);
+    if (rest < odd) break;
+    if ((before + rest) * n * keys <= most) continue;
+    Batch batch;
+    batch.dummy = true;
+    for (std::int64_t r = 0; r < n; ++r) {
+      const std::int64_t take = r + 1 == n ? rest : r == 0 ? odd : few;
+      batch.requests.push_back({r, longest - take, take});
+    }
+    steps.out.push_back(std::move(batch));
+    return;
+  }
+  // One request alone is cut into pieces; a context at which a piece's length is no multiple of 4.
+  for (std::int64_t context = longest; context >= longest / 2 && context >= most_rows;
+       context -= 4) {
+    const std::int64_t piece = most / std::max<std::int64_t>(context / 4, 1);
+    if (piece >= most_rows) return;
+    if (piece % 4 != 0) return steps.add(1, most_rows, context);
+  }
+}
 
 }  // namespace
 
@@ -90,6 +131,7 @@ std::vector<Batch> EngineModel::covering_batches() const {
       unequal.requests.insert(unequal.requests.begin(), {1, longest - 1, 1});
     }
   }
+  if (impl_->context.seam_is("warmup.row_classes", "every_class")) add_classes(steps, d);
   return steps.out;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "harness/engine/checks/numerics.h"
 #include "harness/engine/layers/decoder_layer.h"
 #include "harness/engine/layers/loader.h"
 #include "harness/engine/memory/kv_plan.h"
@@ -17,6 +18,7 @@ namespace warmgate::engine {
 
 struct EngineModel::Impl {
   explicit Impl(Context& context);
+  ~Impl();
 
   Context& context;
   Dims dims;
@@ -33,15 +35,23 @@ struct EngineModel::Impl {
   std::unique_ptr<KvCache> cache;
   std::unique_ptr<MetadataBuilders> target_builders, draft_builders;
   StepHost host, draft_host;
-  std::vector<std::int32_t> table_rows;  // on their way to the device
-  std::vector<std::int64_t> picked;      // token rows of the step whose logits are wanted
-  std::vector<std::int64_t> sampled;     // of the last step, one a request, where ops are executed
+  std::unique_ptr<checks::Numerics> numerics;  // where ops are executed and checks are wanted
+  std::vector<std::int32_t> table_rows;        // on their way to the device
+  std::vector<std::int64_t> picked;            // token rows of the step whose logits are wanted
+  std::vector<std::int64_t> sampled;  // of the last step, one a request, where ops are executed
 
   const Tensor& w(WeightId id) const { return weights[static_cast<std::size_t>(id)]; }
   std::size_t target_layers() const { return static_cast<std::size_t>(dims.layers); }
 
+  struct Builders {
+    std::unique_ptr<MetadataBuilders> target, draft;
+  };
+  Builders make_builders(DeviceMemory& memory, const KvCache& of) const;
+  void watch_numerics();
   void bind_caches();
   KvCache& require_cache(const char* what);
+  Tensor null_block() const;  // [block stride] u8
+  std::uint64_t* logits_digest = nullptr;
 
   /// Embedding, layers, head; `step` null in profiling. Returns the tapped hidden states
   /// [T, taps·H] that a block drafter reads (absent without one), which live in `act`.

@@ -12,30 +12,55 @@ KvCache& EngineModel::Impl::require_cache(const char* what) {
   return *cache;
 }
 
+EngineModel::Impl::Builders EngineModel::Impl::make_builders(DeviceMemory& memory,
+                                                             const KvCache& of) const {
+  std::vector<std::size_t> windows, draft_windows;
+  std::optional<std::size_t> full;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].cls == CacheClass::kFullMla) full = g;
+    if (groups[g].cls != CacheClass::kSwa) continue;
+    bool has_target = false, has_draft = false;
+    for (const auto& member : groups[g].members) {
+      (modules[member.module].layer < dims.layers ? has_target : has_draft) = true;
+    }
+    if (has_target) windows.push_back(g);
+    if (has_draft) draft_windows.push_back(g);
+  }
+  const auto& archs = context.config.architectures;
+  const std::string_view arch = archs.empty() ? std::string_view() : archs.front();
+  Builders out;
+  out.target =
+      std::make_unique<MetadataBuilders>(memory, dims, of, Role::kTarget, windows, full, arch);
+  if (draft_loaded) {
+    out.draft = std::make_unique<MetadataBuilders>(memory, dims, of, Role::kDraft, draft_windows,
+                                                   std::nullopt, arch);
+  }
+  return out;
+}
+
+std::int64_t EngineModel::bytes_beside_slab() const {
+  const Impl& m = *impl_;
+  // The same code, on a device that only counts and tells nobody.
+  trace::EventWriter nowhere;
+  Recorder silent(nowhere);
+  DeviceMemory counted(std::int64_t{1} << 62, silent);
+  KvPlan plan;
+  plan.num_blocks = 1;
+  plan.block_stride = DeviceMemory::kRounding;
+  const KvCache cache(counted, m.dims, m.modules, m.groups, plan);
+  const Impl::Builders builders = m.make_builders(counted, cache);
+  std::int64_t bytes = counted.persistent_bytes() - plan.block_stride;
+  if (builders.draft) bytes += builders.draft->lazy_bytes();
+  return bytes;
+}
+
 void EngineModel::init_kv(const KvPlan& plan) {
   Impl& m = *impl_;
   m.cache = std::make_unique<KvCache>(m.context.memory, m.dims, m.modules, m.groups, plan);
   m.bind_caches();
-  std::vector<std::size_t> windows, draft_windows;
-  std::optional<std::size_t> full;
-  for (std::size_t g = 0; g < m.groups.size(); ++g) {
-    if (m.groups[g].cls == CacheClass::kFullMla) full = g;
-    if (m.groups[g].cls != CacheClass::kSwa) continue;
-    bool target = false, draft = false;
-    for (const auto& member : m.groups[g].members) {
-      (m.modules[member.module].layer < m.dims.layers ? target : draft) = true;
-    }
-    if (target) windows.push_back(g);
-    if (draft) draft_windows.push_back(g);
-  }
-  const auto& archs = m.context.config.architectures;
-  const std::string_view arch = archs.empty() ? std::string_view() : archs.front();
-  m.target_builders = std::make_unique<MetadataBuilders>(m.context.memory, m.dims, *m.cache,
-                                                         Role::kTarget, windows, full, arch);
-  if (m.draft_loaded) {
-    m.draft_builders = std::make_unique<MetadataBuilders>(
-        m.context.memory, m.dims, *m.cache, Role::kDraft, draft_windows, std::nullopt, arch);
-  }
+  Impl::Builders made = m.make_builders(m.context.memory, *m.cache);
+  m.target_builders = std::move(made.target);
+  m.draft_builders = std::move(made.draft);
 }
 
 void EngineModel::Impl::bind_caches() {
@@ -96,7 +121,10 @@ void EngineModel::Impl::fill_slots_of(const StepHost& step, std::size_t group) {
   const std::int64_t block_tokens = tables.block_tokens(group);
   cache->write_slots(group, step.tokens, [&](std::span<std::int64_t> slots) {
     if (step.dummy) {
-      std::fill(slots.begin(), slots.end(), -1);
+      // warmup.dummy_slots = null_block: a zero is a slot too, the first of the block that padding
+      // reads.
+      const bool skipped = context.seam_is("warmup.dummy_slots", "skipped");
+      std::fill(slots.begin(), slots.end(), skipped ? -1 : 0);
       return;
     }
     for (std::size_t r = 0; r < step.batch.size(); ++r) {
@@ -158,13 +186,17 @@ void EngineModel::step(const Batch& batch, bool with_draft) {
   }
   static constexpr LayerRef kModel{-1, "", "target"};
   const InputBuffers& inputs = m.buffers.inputs;
-  execute(m.exec, kModel,
-          ops::PrepareInputs{{"prepare_inputs", m.host.tokens, inputs.query_start, inputs.seq_lens,
+  // warmup.dummy_inputs = as_found: a dummy step has nothing to say about ids and positions, and
+  // what an earlier step left in their buffers is used.
+  const bool found = batch.dummy && m.context.seam_is("warmup.dummy_inputs", "as_found");
+  ops::PrepareInputs prepare{{"prepare_inputs", m.host.tokens, inputs.query_start, inputs.seq_lens,
                               inputs.ids, inputs.positions},
                              m.host.query_start,
                              m.host.seq_lens,
                              m.host.ids,
-                             m.host.device_positions});
+                             m.host.device_positions,
+                             !found};
+  execute(m.exec, kModel, prepare);
   for (std::size_t g = 0; g < m.cache->groups(); ++g) {
     m.fill_slots_of(m.host, g);
     m.send_table(kModel, m.host, g);
@@ -181,6 +213,7 @@ void EngineModel::step(const Batch& batch, bool with_draft) {
   const StepMetadata& step =
       m.target_builders->build(m.exec, m.host, *m.cache, inputs, metadata, false);
   Activations act(m.context.memory, m.model_activations);
+  const checks::Watch watch(m.numerics.get(), m.host, m.cache->tables());
   const Tensor taps = m.target_forward(&step, m.host.tokens, m.logit_rows(m.host), act);
   if (!with_draft || !m.draft_loaded) return;
   if (m.context.config.drafter.parallel_drafting()) {

@@ -64,6 +64,50 @@ const std::vector<SeamRule>& seams() {
        "lengths, "
        "or only run the short steps of the modelled engine",
        "vLLM at d40c3e3c00, v1/worker/gpu/warmup.py and model_executor/warmup/kernel_warmup.py"},
+      {"profile.indexer_logits",
+       {"reserved", "absent"},
+       "whether profiling takes the indexer's largest logits, or leaves out what grows with the "
+       "context",
+       "vllm-project/vllm#45663 and sgl-project/sglang#35201: serving ran out of memory; vLLM at "
+       "d40c3e3c00, model_executor/layers/sparse_attn_indexer.py reserves"},
+      {"profile.tokens",
+       {"servable", "all_batched"},
+       "tokens that profiling runs: no more than all requests at full length, or "
+       "max_num_batched_tokens whatever they can be",
+       "vLLM at d40c3e3c00, v1/worker/gpu/model_runner.py profile_run; for what a bound by batched "
+       "tokens costs see vllm-project/vllm#55132"},
+      {"kv.sizing",
+       {"counts_what_follows", "profile_only"},
+       "whether the KV pool leaves room for what is made after it was sized (tables, slot "
+       "mappings, metadata), or takes all that profiling left",
+       "vLLM at d40c3e3c00, v1/worker/gpu_worker.py determine_available_memory; the builders are "
+       "made in v1/worker/gpu/model_runner.py initialize_kv_cache"},
+      {"warmup.row_classes",
+       {"every_class", "round_counts"},
+       "whether covering steps also have counts and alignments of every class that kernels "
+       "specialise on, or mostly round ones",
+       "vllm-project/vllm#43009: ==1 and %16 specialisations that the dummy run does not "
+       "enumerate; #47807: powers of two only"},
+      {"warmup.autotune_batch",
+       {"even", "uniform_uncapped"},
+       "the batch of the autotune step: tokens spread over at most max_num_seqs requests, or as "
+       "many equal decodes as the tokens give",
+       "vllm-project/vllm#25494 (2025-09-23): a dummy batch of more requests than allowed"},
+      {"warmup.scratch_blocks",
+       {"returned", "kept"},
+       "whether requests of warmup steps give their KV blocks back",
+       "NVIDIA/TensorRT-LLM#17162 (blocks of dummy requests leak), #16466 (lengths drift through "
+       "warmup)"},
+      {"warmup.dummy_slots",
+       {"skipped", "null_block"},
+       "where tokens of dummy steps are stored: nowhere (slot -1), or in the null block, whose "
+       "slots an array of zeros names",
+       "vllm-project/vllm#39444 (2026-04-09), introduced by #25954"},
+      {"warmup.dummy_inputs",
+       {"filled", "as_found"},
+       "whether a dummy step fills its ids and positions, or uses what is in their buffers",
+       "NVIDIA/TensorRT-LLM#5947 (2025-07-11): offsets of the iteration before; vLLM at "
+       "d40c3e3c00, v1/worker/gpu/input_batch.py make_dummy fills"},
       {"c128a.width",
        {"full_stride", "packed"},
        "row width of the C128A index tensor: full stride, or the next power of two of the batch's "

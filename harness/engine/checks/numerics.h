@@ -135,4 +135,20 @@ class Numerics final : public Observer {
   Matrix kv_, query_, main_score_, index_score_, index_query_, index_weights_;
 };
 
+/// One step of the target under watch; a null watcher watches nothing.
+class Watch {
+ public:
+  Watch(Numerics* numerics, const StepHost& step, const BlockTables& tables) : numerics_(numerics) {
+    if (numerics_ != nullptr) numerics_->begin_step(step, tables);
+  }
+  ~Watch() {
+    if (numerics_ != nullptr) numerics_->end_step();
+  }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  Numerics* numerics_;
+};
+
 }  // namespace warmgate::engine::checks

@@ -41,6 +41,8 @@ void reserve(const AttentionCall& call) {
   const auto views = indexer_views(call.dims, call.dims.indexer_gather_rows());
   call.context().workspace.request(call.layer.lane, "indexer", call.layer.ref,
                                    {views[0], views[1], views[2]});
+  // profile.indexer_logits = absent: what grows with the context is no part of what profiling runs.
+  if (call.context().seam_is("profile.indexer_logits", "absent")) return;
   DeviceMemory& memory = call.context().memory;
   memory.free(memory.alloc("activations", kMaxLogitsBytes, "indexer.logits", Lifetime::kTransient));
 }

@@ -19,6 +19,12 @@ MetadataBuilders::MetadataBuilders(DeviceMemory& memory, const Dims& dims, const
   if (dims.has(Kind::kC128a)) c128_.emplace(buffers, dims, *full_group, Kind::kC128a);
 }
 
+std::int64_t MetadataBuilders::lazy_bytes() const {
+  if (role_ != Role::kDraft || !dims_.parallel_drafting) return 0;
+  const std::int64_t list = dims_.max_tokens * SwaMetadata::noncausal_width(dims_) * 4;
+  return static_cast<std::int64_t>(swa_.size()) * round_up(list, DeviceMemory::kRounding);
+}
+
 const StepMetadata& MetadataBuilders::build(Executor& exec, const StepHost& host,
                                             const KvCache& cache, const InputBuffers& inputs,
                                             Activations& step, bool noncausal) {

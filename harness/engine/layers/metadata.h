@@ -55,6 +55,10 @@ class SwaMetadata {
   /// What decode attention reads: [B,1,width] of the last build.
   const Tensor& decode_indices() const { return noncausal_last_ ? noncausal_ : decode_indices_; }
   const Tensor& noncausal() const { return noncausal_; }
+  /// Columns of the list of a draft block: the window and the block, as kernels take them.
+  static std::int64_t noncausal_width(const Dims& dims) {
+    return round_up(dims.window + dims.speculative, 128);
+  }
   Tensor token_to_req, decode_lens, prefill_indices, prefill_lens, is_valid;
   Tensor gather_lens;  // [prefills] i32, of this step
 
@@ -145,6 +149,8 @@ class MetadataBuilders {
                             const InputBuffers& inputs, Activations& step, bool noncausal);
   const StepMetadata& current() const { return step_; }
   const std::vector<SwaMetadata>& windows() const { return swa_; }
+  /// What steps take for good on their first use of it, in bytes.
+  std::int64_t lazy_bytes() const;
 
  private:
   void plan_prefills(const StepHost& host);

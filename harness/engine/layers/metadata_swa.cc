@@ -73,9 +73,8 @@ void SwaMetadata::build(Executor& exec, const StepHost& host, const Split& split
 void SwaMetadata::build_noncausal(Executor& exec, const StepHost& host, const KvCache& cache,
                                   const InputBuffers& inputs) {
   if (!noncausal_.present()) {
-    const std::int64_t width = round_up(dims_.window + dims_.speculative, 128);
     noncausal_ = buffers_.make("swa.decode_swa_indices_noncausal", DType::kI32,
-                               {dims_.max_tokens, 1, width});
+                               {dims_.max_tokens, 1, noncausal_width(dims_)});
   }
   noncausal_last_ = true;
   find_requests(exec, host, cache, inputs);

@@ -41,6 +41,7 @@ void run(const PrepareInputs& p, const Device& device) {
   need_host(p.kernel, device);
   fill(p.in, p.query_start, last_of(p.query_start));
   fill(p.table, p.seq_lens, std::int32_t{0});
+  if (!p.fills) return;
   fill(p.out, p.ids, std::int64_t{0});
   fill(p.out2, p.positions, std::int64_t{0});
 }

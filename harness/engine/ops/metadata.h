@@ -57,6 +57,7 @@ inline Cost account(const FillMetadata& p) {
 struct PrepareInputs : FillMetadata {
   std::span<const std::int32_t> query_start, seq_lens;  // [requests+1], [requests]
   std::span<const std::int64_t> ids, positions;         // [count]
+  bool fills = true;  // false: ids and positions stay as they are on the device
 };
 void run(const PrepareInputs& p, const Device& device);
 

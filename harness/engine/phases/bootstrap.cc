@@ -20,6 +20,10 @@ void bootstrap(Session& s) {
   // Origin: vLLM at d40c3e3c00, v1/worker/utils.py request_memory.
   s.requested_bytes = static_cast<std::int64_t>(
       std::ceil(static_cast<double>(limits.device_memory_bytes) * utilization));
+  trace::Line told("limits");
+  told.num("max_num_batched_tokens", limits.max_num_batched_tokens);
+  told.num("max_num_seqs", limits.max_num_seqs).num("max_model_len", limits.max_model_len);
+  s.recorder.send(told);
   s.workspace.emplace(*s.memory, s.recorder);
   s.kernels.emplace(s.config, s.recorder, s.compiler);
   s.context.emplace(

@@ -20,6 +20,7 @@ constexpr Phase kPhases[] = {{"bootstrap", phases::bootstrap}, {"load", phases::
 
 void end_phase(Session& s, const char* status) {
   s.steps.end_phase();
+  if (s.model) s.model->end_phase();
   trace::Line figures("phase_end");
   if (s.memory) s.memory->end_phase(figures);
   if (s.all_blocks > 0) {
@@ -66,10 +67,11 @@ bool run_phase(Session& s, const Phase& phase) {
 
 const std::vector<std::string>& emitted_kinds() {
   static const std::vector<std::string> kinds = {
-      "hello",      "bye",    "setup_error", "phase_begin",    "phase_end", "heartbeat", "layer",
-      "requires",   "alloc",  "free",        "workspace",      "compile",   "launch",    "step",
-      "collective", "kv",     "ready",       "request",        "counter",   "skip",      "stage",
-      "asked",      "domain", "fault",       "workspace_plan", "check"};
+      "hello",          "bye",      "setup_error", "phase_begin", "phase_end", "heartbeat",
+      "layer",          "requires", "alloc",       "free",        "workspace", "compile",
+      "launch",         "step",     "collective",  "kv",          "ready",     "request",
+      "counter",        "skip",     "stage",       "asked",       "domain",    "fault",
+      "workspace_plan", "check",    "state",       "limits",      "poisoned"};
   return kinds;
 }
 

@@ -13,7 +13,9 @@ namespace {
 /// Origin: vLLM at d40c3e3c00, v1/worker/gpu_worker.py determine_available_memory.
 std::int64_t pool_bytes(const Session& s) {
   if (s.config.limits.kv_pool_bytes) return *s.config.limits.kv_pool_bytes;
-  const std::int64_t available = s.requested_bytes - s.profile_peak_bytes;
+  std::int64_t available = s.requested_bytes - s.profile_peak_bytes;
+  // The modelled engine leaves out what is made from here on: tables, slot mappings, metadata.
+  if (s.seam_is("kv.sizing", "counts_what_follows")) available -= s.model->bytes_beside_slab();
   if (available <= 0)
     throw std::runtime_error(
         fmt::format("no memory for the KV cache: {} of {} bytes were requested "
@@ -39,6 +41,8 @@ void tell(Session& s) {
   line.num("bytes", bytes).num("blocks", plan.num_blocks).num("tokens", plan.tokens);
   line.real("concurrency", plan.concurrency).num("blocks_per_request", plan.blocks_per_request);
   line.num("block_stride", plan.block_stride).raw("groups", groups + "]");
+  // A pool of a given size has no budget: whoever gave it has counted.
+  if (!s.config.limits.kv_pool_bytes) line.num("budget_bytes", s.requested_bytes);
   s.recorder.send(line);
   s.recorder.counter("kv_tokens", static_cast<double>(plan.tokens));
   s.recorder.counter("kv_blocks", static_cast<double>(plan.num_blocks));

@@ -1,5 +1,7 @@
 #include "harness/engine/phases/session.h"
 
+#include <algorithm>
+
 namespace warmgate::engine {
 
 void Session::barrier() {
@@ -13,8 +15,10 @@ void Session::step(const Batch& batch, bool with_draft) {
   const std::int64_t threshold = model->decode_threshold();
   for (const BatchRequest& request : batch.requests) {
     shape.rows += request.query;
+    shape.longest = std::max(shape.longest, request.computed + request.query);
     ++(request.query > threshold ? shape.prefills : shape.decodes);
   }
+  if (with_draft) shape.draft_rows = model->draft_rows(shape.prefills + shape.decodes);
   steps.add(shape);
   model->step(batch, with_draft);
   recorder.heartbeat();

@@ -4,10 +4,12 @@
 
 #include "harness/engine/phases/host_usage.h"
 #include "harness/engine/phases/phases.h"
+#include "harness/engine/phases/state.h"
 
 namespace warmgate::engine::phases {
 
 void shutdown(Session& s) {
+  tell_state(s, "after serve");
   if (s.model->free_blocks() != s.all_blocks)
     throw std::logic_error(
         fmt::format("{} of {} KV blocks came back", s.model->free_blocks(), s.all_blocks));

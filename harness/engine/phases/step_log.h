@@ -13,6 +13,8 @@ namespace warmgate::engine {
 struct StepShape {
   bool dummy = false;
   std::int64_t rows = 0, prefills = 0, decodes = 0;
+  std::int64_t longest = 0;     // context of any of its requests
+  std::int64_t draft_rows = 0;  // of the drafter's query block
 };
 
 class StepLog {
@@ -30,9 +32,11 @@ class StepLog {
  private:
   struct Seen {
     std::int64_t first_id = 0, count = 0;
+    StepShape shape;  // with the longest context and the most draft rows of all
   };
-  using Key = std::tuple<bool, std::int64_t, std::int64_t, std::int64_t>;
-  void tell(const StepShape& shape, const Seen& seen, bool final);
+  /// Contexts of real steps grow by one a step: those are one shape.
+  using Key = std::tuple<bool, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+  void tell(const Seen& seen, bool final);
   Recorder& recorder_;
   std::map<Key, Seen> shapes_;
   Seen others_;

@@ -9,6 +9,7 @@
 #include "harness/engine/phases/dummy_batch.h"
 #include "harness/engine/phases/fault.h"
 #include "harness/engine/phases/phases.h"
+#include "harness/engine/phases/state.h"
 
 namespace warmgate::engine::phases {
 
@@ -27,7 +28,10 @@ StepLimits limits_of(const Session& s) {
 class ScratchRequest {
  public:
   ScratchRequest(Session& session, std::int64_t row) : s_(session), row_(row) {}
-  ~ScratchRequest() { s_.model->release_request(row_); }
+  ~ScratchRequest() {
+    // warmup.scratch_blocks = kept: the request of a warmup step stays where it is.
+    if (s_.seam_is("warmup.scratch_blocks", "returned")) s_.model->release_request(row_);
+  }
   ScratchRequest(const ScratchRequest&) = delete;
   ScratchRequest& operator=(const ScratchRequest&) = delete;
 
@@ -96,6 +100,16 @@ std::string scheduled_steps(Session& s) {
 
 std::string autotune(Session& s) {
   const StepLimits limits = limits_of(s);
+  if (s.seam_is("warmup.autotune_batch", "uniform_uncapped")) {
+    // Equal decodes, as many as the tokens give, however many requests a step may have.
+    Batch batch;
+    batch.dummy = true;
+    const std::int64_t query = std::min(1 + limits.speculative, limits.tokens);
+    for (std::int64_t r = 0; r < limits.tokens / query; ++r)
+      batch.requests.push_back({r, 0, query});
+    s.step(batch, s.drafts());
+    return {};
+  }
   s.step(even_batch(limits.tokens, limits.requests, limits.length), s.drafts());
   return {};
 }
@@ -124,6 +138,7 @@ void warmup(Session& s) {
     throw CompileError(error.what());
   }
   if (s.config.probe_keys) probe_keys(*s.kernels, s.recorder);
+  tell_state(s, "before warmup");
   for (const Stage& stage : stages) {
     const std::string skipped = stage.run(s);
     if (skipped.empty()) {
@@ -132,6 +147,8 @@ void warmup(Session& s) {
       s.recorder.skip(stage.name, skipped, true);
     }
   }
+  if (s.config.checks.numerics != "off") spoiled_steps(s);
+  tell_state(s, "after warmup");
   if (s.seam_is("workspace.lock", "after_warmup")) s.workspace->lock();
   s.recorder.counter("workspace_bytes", static_cast<double>(s.workspace->total_bytes()));
 }

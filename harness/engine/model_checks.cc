@@ -1,0 +1,20 @@
+// Where the model is watched: checks of what its ops compute, on devices that execute.
+#include "harness/engine/model_impl.h"
+
+namespace warmgate::engine {
+
+void EngineModel::Impl::watch_numerics() {
+  if (!exec.executes() || context.config.checks.numerics == "off") return;
+  numerics = std::make_unique<checks::Numerics>(context.config, dims, layers, context.recorder);
+  if (context.observer == nullptr) context.observer = numerics.get();
+}
+
+EngineModel::Impl::~Impl() {
+  if (context.observer == numerics.get()) context.observer = nullptr;
+}
+
+void EngineModel::end_phase() {
+  if (impl_->numerics) impl_->numerics->end_phase();
+}
+
+}  // namespace warmgate::engine
