@@ -151,7 +151,7 @@ TEST_F(Liars, TheSecretIsNowhereInTheRecord) {
     all += output.head + output.tail;
     for (const auto& line : output.matched) all += line;
   }
-  for (const auto& event : run.trace.events) all += event.body.dump();
+  for (const auto& event : run.trace.events) all += event.body.to_json().dump();
   for (const auto& result : run.contracts) {
     for (const auto& finding : result.findings) all += finding.message + finding.seen + finding.key;
   }

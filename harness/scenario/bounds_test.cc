@@ -92,7 +92,9 @@ TEST_F(Bounds, TheLargestOfEachIntegerIsRefusedOrTaken) {
           scenario_with(std::string(key) == "device_memory_bytes"
                             ? fmt::format("{}: {}", key, value)
                             : fmt::format("device_memory_bytes: 80 GiB, {}: {}", key, value)));
-      if (!text.empty()) EXPECT_THAT(text, HasSubstr("s.yaml:3:")) << key << " " << value;
+      if (!text.empty()) {
+        EXPECT_THAT(text, HasSubstr("s.yaml:3:")) << key << " " << value;
+      }
     }
   }
 }

@@ -70,10 +70,10 @@ TEST(Wire, EveryFieldTypeSurvivesTheRoundTrip) {
   EXPECT_EQ(e.str("s"), "a\"b\\c\n\t\x01");
   EXPECT_EQ(e.num("i"), INT64_MIN);
   EXPECT_EQ(e.real("d"), 0.1);
-  EXPECT_TRUE(e.body.at("nan").is_null());
+  EXPECT_TRUE(e.body.value("nan").is_null() && e.body.contains("nan"));
   EXPECT_TRUE(e.flag("b"));
   EXPECT_EQ(e.strings("ss"), (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(e.body.at("r").at("k").at(0), 1);
+  EXPECT_EQ(e.body.value("r").at("k").at(0), 1);
   EXPECT_GT(e.t_ns, 0);
   EXPECT_EQ(trace.emits(), std::set<std::string>{"alloc"});
 }
