@@ -130,7 +130,7 @@ void entries(Random& random, Table& table, const EntryCase& c) {
   }
   table.error("compressed entry as stored",
               std::string(c.name) + ", " + std::to_string(count) + " entries, early rows freed",
-              worst, cache.disturbed(before, slots));
+              worst, cache.disturbed(before, slots), kStoredLimit);
 }
 
 void attention_entries(Random& random, Table& table) {

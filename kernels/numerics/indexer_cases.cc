@@ -96,7 +96,7 @@ void queries(Random& random, Table& table) {
       }
       const std::string inputs =
           std::string(fp4 ? "MXFP4" : "fp8") + ", p 0..4095, size " + fmt::format("{:g}", size);
-      table.error("indexer query: RoPE, quantised", inputs, worst, poisoned);
+      table.error("indexer query: RoPE, quantised", inputs, worst, poisoned, kStoredLimit);
       table.error("indexer weights", inputs, worst_weight, 0, 1e-6);
     }
   }

@@ -58,7 +58,7 @@ void copies(Random& random, Table& table) {
 }
 
 void gated(Random& random, Table& table) {
-  const std::int64_t hidden = 96, inter = 136;
+  const std::int64_t hidden = 256, inter = 328;
   struct {
     double size;
     float limit;

@@ -79,7 +79,8 @@ void projection(Random& random, Table& table, double size) {
   }
   const std::string inputs = "9 positions to 4095, 4 of 6 heads, size " + fmt::format("{:g}", size);
   table.error("output operand: inverse RoPE, e4m3", inputs, operand,
-              q.unwritten(0, tokens * kGroups * kInputs) + q.overrun() + scales.overrun());
+              q.unwritten(0, tokens * kGroups * kInputs) + q.overrun() + scales.overrun(),
+              kStoredLimit);
   table.exact("output operand: scales", inputs, not_powers);
 
   const Weight wo_a(random, kGroups * kRank, kInputs), wo_b(random, kHidden, kGroups * kRank);

@@ -108,7 +108,7 @@ void query_and_key(Random& random, Table& table, const ref::Rope& rope, const ch
   table.error("query: head norm, RoPE", inputs, query,
               out.unwritten(0, tokens * padded * 512) + out.overrun());
   table.exact("query: padding heads are zero", inputs, padding);
-  table.error("window key as stored", inputs, key, cache.disturbed(before, slots));
+  table.error("window key as stored", inputs, key, cache.disturbed(before, slots), kStoredLimit);
   table.exact("window key: e4m3 values and scales", inputs, nope);
 }
 

@@ -21,6 +21,10 @@ struct Row {
   [[nodiscard]] bool right() const;
 };
 
+/// For stored values that are given the benefit of the doubt at rounding edges: then nothing is
+/// left.
+inline constexpr double kStoredLimit = 1e-6;
+
 class Table {
  public:
   void add(Row row) { rows_.push_back(std::move(row)); }
