@@ -57,14 +57,27 @@ void each_row(const SeededMatrix& m, Each each) {
   }
 }
 
-/// Calls write(local column, hash byte, block column of the whole) for columns that the whole has.
-template <class Write>
-void each_column(const SeededMatrix& m, const Row& row, Write write) {
-  const std::int64_t end = m.first_column + valid_columns(m);
-  for (std::int64_t c = m.first_column; c < end;) {
-    std::uint64_t eight = row.eight(c / 8) >> (c % 8 * 8);
-    const std::int64_t stop = std::min(end, (c / 8 + 1) * 8), block = c / kBlock;
-    for (; c < stop; ++c, eight >>= 8) write(c - m.first_column, eight & 255U, block);
+/// Writes the columns that the whole has. `table_at(local column, block column of the whole)`: the
+/// values by hash byte, asked once for all columns that share both 128-column blocks.
+template <class T, class TableAt>
+void fill_row(const SeededMatrix& m, const Row& row, T* to, TableAt table_at) {
+  const std::int64_t count = valid_columns(m), shift = m.first_column;
+  for (std::int64_t begin = 0; begin < count;) {
+    const std::int64_t end = std::min(
+        {count, (begin / kBlock + 1) * kBlock, ((begin + shift) / kBlock + 1) * kBlock - shift});
+    const T* table = table_at(begin, (begin + shift) / kBlock);
+    for (std::int64_t c = begin; c < end;) {
+      const std::int64_t whole = c + shift;
+      std::uint64_t eight = row.eight(whole / 8) >> (whole % 8 * 8);
+      if (whole % 8 == 0 && c + 8 <= end) {
+        for (int i = 0; i < 8; ++i) to[c + i] = table[eight >> (8 * i) & 255U];
+        c += 8;
+        continue;
+      }
+      for (const std::int64_t stop = std::min(end, c + 8 - whole % 8); c < stop; ++c, eight >>= 8)
+        to[c] = table[eight & 255U];
+    }
+    begin = end;
   }
 }
 
@@ -113,9 +126,8 @@ void fill(const SeededMatrix& m, T* out, Convert convert) {
   Levels levels(m);
   each_row(m, [&](std::int64_t local, std::int64_t row) {
     levels.enter(row);
-    T* to = out + local * m.columns;
-    each_column(m, Row(m.key, row), [&](std::int64_t c, std::uint64_t byte, std::int64_t block) {
-      to[c] = values[static_cast<std::size_t>(levels.at(block))][byte];
+    fill_row(m, Row(m.key, row), out + local * m.columns, [&](std::int64_t, std::int64_t block) {
+      return values[static_cast<std::size_t>(levels.at(block))].data();
     });
   });
 }
@@ -159,11 +171,12 @@ void fill_seeded(const SeededMatrix& m, E4m3* out, Ue8m0* scales) {
   Levels levels(m);
   each_row(m, [&](std::int64_t local, std::int64_t row) {
     levels.enter(row);
-    E4m3* to = out + local * m.columns;
-    const int* block_scales = least.data() + local / kBlock * across;
-    each_column(m, Row(m.key, row), [&](std::int64_t c, std::uint64_t byte, std::int64_t block) {
-      to[c] = values[static_cast<std::size_t>(levels.at(block) - block_scales[c / kBlock])][byte];
-    });
+    const int* stored = least.data() + local / kBlock * across;
+    fill_row(m, Row(m.key, row), out + local * m.columns,
+             [&](std::int64_t column, std::int64_t block) {
+               const int above = levels.at(block) - stored[column / kBlock];
+               return values[static_cast<std::size_t>(above)].data();
+             });
   });
 }
 
@@ -171,12 +184,17 @@ void fill_seeded_fp4(const SeededMatrix& m, Nibbles* out, Ue8m0* scales) {
   const std::int64_t elements = rows_of(m) * m.columns;
   std::fill_n(out, (elements + 1) / 2, Nibbles{0});
   std::fill_n(scales, (elements + 31) / 32, scale_of(m.exponent + 2));
+  std::array<std::uint8_t, 256> codes{};
+  for (unsigned byte = 0; byte < 256; ++byte)
+    codes[byte] = static_cast<std::uint8_t>((byte ^ byte >> 4) & 15U);
+  std::vector<std::uint8_t> row_codes(static_cast<std::size_t>(m.columns));
   each_row(m, [&](std::int64_t local, std::int64_t row) {
-    each_column(m, Row(m.key, row), [&](std::int64_t c, std::uint64_t byte, std::int64_t) {
-      const std::int64_t at = local * m.columns + c;
-      const std::uint64_t code = (byte ^ byte >> 4) & 15U;
+    fill_row(m, Row(m.key, row), row_codes.data(),
+             [&](std::int64_t, std::int64_t) { return codes.data(); });
+    for (std::int64_t c = 0, at = local * m.columns; c < valid_columns(m); ++c, ++at) {
+      const unsigned code = row_codes[static_cast<std::size_t>(c)];
       out[at / 2] = static_cast<Nibbles>(out[at / 2] | code << (at % 2 * 4));
-    });
+    }
   });
 }
 

@@ -12,13 +12,19 @@ std::int64_t load_weights(Context& context, const Dims& dims, std::string_view p
   const Device& device = device_named(context.config.device);
   std::int64_t bytes = 0;
   for (const WeightSpec& spec : specs) {
+    const WeightSource source =
+        source_of(spec, dims, context.config.model, context.collectives.rank());
+    // What is filled at once needs no poison first.
+    const Fresh fresh = source.fill == WeightSource::Fill::kNone || spec.tensor.rank == 3
+                            ? Fresh::kPoison
+                            : Fresh::kZero;
     Tensor t = spec.tensor;
-    t.address = context.memory.alloc(pool, spec.bytes, spec.name, Lifetime::kPersistent).address;
+    t.address =
+        context.memory.alloc(pool, spec.bytes, spec.name, Lifetime::kPersistent, fresh).address;
     weights[static_cast<std::size_t>(spec.id)] = t;
     bytes += spec.bytes;
-    if (!device.executes()) continue;
-    ops::seed_weight(t, source_of(spec, dims, context.config.model, context.collectives.rank()),
-                     ops::weight_key(context.config.seed, layer, spec.name), device);
+    if (device.executes())
+      ops::seed_weight(t, source, ops::weight_key(context.config.seed, layer, spec.name), device);
   }
   return bytes;
 }
