@@ -27,7 +27,7 @@ inline std::string executing_device() {
 
 /// 64 of the compressed entries are chosen, so that contexts from 260 tokens on are scored.
 inline scenario::Resolved executed(std::vector<std::int64_t> ratios) {
-  scenario::Resolved r = small(std::move(ratios), 1024, 512, 8);
+  scenario::Resolved r = small(std::move(ratios), 1024, 320, 8);
   auto& m = r.model;
   m.hidden_size = 128;
   m.num_attention_heads = 2;
@@ -45,7 +45,7 @@ inline scenario::Resolved executed(std::vector<std::int64_t> ratios) {
   m.original_max_position_embeddings = 256;
   r.device = executing_device();
   r.limits.device_memory_bytes = 4'000'000'000;
-  r.limits.kv_pool_bytes = 40'000'000;
+  r.limits.kv_pool_bytes = 80'000'000;
   return r;
 }
 
@@ -69,9 +69,30 @@ inline Bytes cache_row(const Tensor& cache, std::int64_t slot, std::int64_t scal
   return out;
 }
 
-/// What was written, by (what and where, request, position): final hidden states and cache rows.
-class Traces final : public Observer {
+/// Looks at nothing: for observers that look at a few ops only.
+class Watcher : public Observer {
  public:
+  void after(const LayerRef&, const ops::Embed&) override {}
+  void after(const LayerRef&, const ops::FusedQkvNorm&) override {}
+  void after(const LayerRef&, const ops::Gemm&) override {}
+  void after(const LayerRef&, const ops::GroupedProjection&) override {}
+  void after(const LayerRef&, const ops::HyperConnectionPost&) override {}
+  void after(const LayerRef&, const ops::HyperConnectionPre&) override {}
+  void after(const LayerRef&, const ops::IndexerQuant&) override {}
+  void after(const LayerRef&, const ops::InverseRopeQuant&) override {}
+  void after(const LayerRef&, const ops::Moe&) override {}
+  void after(const LayerRef&, const ops::RmsNorm&) override {}
+  void after(const LayerRef&, const ops::Sample&) override {}
+  void after(const LayerRef&, const ops::CompressWindow&) override {}
+  void after(const LayerRef&, const ops::QNormRopeInsert&) override {}
+  void after(const LayerRef&, const ops::SavePartialStates&) override {}
+  void after(const LayerRef&, const ops::SelectRows&) override {}
+};
+
+/// What was written, by (what and where, request, position): final hidden states and cache rows.
+class Traces final : public Watcher {
+ public:
+  using Watcher::after;
   using Where = std::tuple<std::string, std::int64_t, std::int64_t>;
   std::map<Where, Bytes> written;
   /// Request and position of each token of the step under way.
@@ -95,17 +116,6 @@ class Traces final : public Observer {
     const bool key = op.width == 512;
     rows(layer, key ? "entry" : "indexer entry", op.cache, op.slots, key ? 8 : 4);
   }
-  void after(const LayerRef&, const ops::Embed&) override {}
-  void after(const LayerRef&, const ops::FusedQkvNorm&) override {}
-  void after(const LayerRef&, const ops::Gemm&) override {}
-  void after(const LayerRef&, const ops::GroupedProjection&) override {}
-  void after(const LayerRef&, const ops::HyperConnectionPost&) override {}
-  void after(const LayerRef&, const ops::HyperConnectionPre&) override {}
-  void after(const LayerRef&, const ops::IndexerQuant&) override {}
-  void after(const LayerRef&, const ops::InverseRopeQuant&) override {}
-  void after(const LayerRef&, const ops::Moe&) override {}
-  void after(const LayerRef&, const ops::RmsNorm&) override {}
-  void after(const LayerRef&, const ops::Sample&) override {}
 
  private:
   void put(const std::string& what, std::size_t token, Bytes bytes) {
