@@ -65,7 +65,7 @@ class Proofs {
       event["src"] = e.src;
       event["source"] = e.source;
       event["line"] = e.line;
-      event["body"] = Json(e.body);
+      event["body"] = Json(e.body.to_json());
       out.push_back(std::move(event));
     }
     return out;
@@ -232,6 +232,7 @@ Json scenario_json(const ScenarioReport& scenario) {
   out["tags"] = scenario.tags;
   out["verdict"] = verdict::to_string(scenario.verdict);
   out["reason"] = scenario.reason;
+  out["selection"] = scenario.selection;
   out["checks"] = checks_json(scenario.checks);
   Json comparisons = Json::array(), variants = Json::array();
   Proofs none(nullptr);

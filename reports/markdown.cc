@@ -99,7 +99,7 @@ void add_findings(MarkdownDocument& document, const MarkdownText& text,
     else if (broke(e))
       expected.push_back(e);
   }
-  if (!bad.empty()) document.piece("### What broke");
+  if (!bad.empty()) document.piece("### Findings");
   for (std::size_t i = 0; i < bad.size(); ++i) {
     if (i == kMostFindings)
       document.begin_details(fmt::format("and {} more that broke", bad.size() - i));

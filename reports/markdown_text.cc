@@ -60,12 +60,15 @@ MarkdownText::MarkdownText(std::vector<std::string> secrets) : secrets_(std::mov
 }
 
 std::string MarkdownText::clean(std::string_view text, std::size_t most) const {
-  // Bytes are cut first, far beyond the columns wanted, because a log line may be megabytes; and
-  // masked before, so that no secret is cut in half. Masked again where colour hid it.
-  std::string masked = mask(std::string(text), secrets_);
+  // A log line may be megabytes: bytes are cut first, far beyond the columns wanted. A secret that
+  // this cuts in half is at the end, which goes.
+  std::size_t longest = 0;
+  for (const std::string& secret : secrets_) longest = std::max(longest, secret.size());
   const std::size_t bytes = most * 16 + 4096;
-  const bool cut = masked.size() > bytes;
-  if (cut) masked.resize(bytes);
+  const bool cut = text.size() > bytes + longest;
+  std::string masked = mask(std::string(cut ? text.substr(0, bytes + longest) : text), secrets_);
+  if (cut) masked.resize(masked.size() - std::min(longest, masked.size()));
+  // Masked again, because colour in the middle hides a secret.
   const std::string plain = printable(mask(without_ansi(masked), secrets_));
   const std::string shown = shorten(plain, most);
   if (shown.size() == plain.size() && !cut) return shown;
@@ -99,7 +102,7 @@ std::string MarkdownText::prose(std::string_view text, std::size_t most) const {
       out += fmt::format("&#{};", static_cast<int>(c));  // begins no list
     } else if (c == '$') {
       out += "<span>$</span>";  // GitHub's own way to write one that begins no formula
-    } else if (std::string_view("\\`*_{}[]<>&\"'|~!^#@:=").find(c) != std::string_view::npos) {
+    } else if (std::string_view("\\`*_{}[]<>&\"'|~^#@").find(c) != std::string_view::npos) {
       out += fmt::format("&#{};", static_cast<int>(c));
     } else {
       out += c;

@@ -156,7 +156,7 @@ void print_summary(Printer& out, const ScenarioReport& scenario, Detail detail) 
   for (const verdict::Check& check : scenario.checks) {
     if (!is_good(check.verdict) || detail == Detail::kVerbose) print_check(out, 2, check, nullptr);
   }
-  if (ran && !scenario.selection.empty() && detail == Detail::kVerbose)
+  if (ran && !scenario.selection.empty() && detail != Detail::kQuiet)
     out.paragraph(word + 2, "runs because " + scenario.selection, Tone::kQuiet);
   if (!ran && !scenario.reason.empty()) out.paragraph(2, scenario.reason);
 }

@@ -21,9 +21,9 @@ struct CommandLine {
   std::vector<std::string> sides;  // ab: [A B]; empty = the first two variants
   run::Options run;
 
-  std::vector<std::string> tags;  // gate: only scenarios with one of them
+  std::vector<std::string> tags;     // gate: only scenarios with one of them
   std::vector<std::string> changed;  // gate: --changed as written
-  bool keep_going = false;        // gate: run what loads, even if other files are wrong
+  bool keep_going = false;           // gate: run what loads, even if other files are wrong
   std::set<verdict::Verdict> soft;
   bool allow_skip = false;
 

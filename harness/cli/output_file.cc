@@ -122,4 +122,23 @@ void write_file(const fs::path& path, std::string_view text) {
   }
 }
 
+void append_file(const fs::path& path, std::size_t limit,
+                 const std::function<std::string(std::size_t)>& text) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+  if (fd < 0) fail(path, errno);
+  struct stat info {};
+  const bool sized = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  const std::size_t used = sized ? static_cast<std::size_t>(info.st_size) : 0;
+  // A blank line keeps what is there from running into ours.
+  const std::string gap = used > 0 ? "\n\n" : "";
+  const std::size_t taken = used + gap.size();
+  const std::string more = taken < limit ? text(limit - taken) : "";
+  int error = more.empty() ? 0 : write_all(fd, gap + more);
+  if (::close(fd) != 0 && error == 0) error = errno;
+  if (error != 0) fail(path, error);
+  if (more.empty())
+    throw std::runtime_error("cannot add to " + path.string() + ": it holds " +
+                             std::to_string(used) + " of " + std::to_string(limit) + " bytes");
+}
+
 }  // namespace warmgate::cli

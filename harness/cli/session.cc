@@ -10,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "harness/cli/github.h"
 #include "harness/cli/output_file.h"
 #include "reports/json.h"
 #include "reports/junit.h"
@@ -123,6 +124,15 @@ run::GateResult execute(const std::vector<std::filesystem::path>& files,
   return result;
 }
 
+run::GateResult execute(std::vector<scenario::Scenario> scenarios, const run::Options& options,
+                        const CommandLine& line, Console& console) {
+  run::GateResult result;
+  watched(line, console, [&](target::CancelToken& cancel, const run::Progress& progress) {
+    result = run::run_loaded(std::move(scenarios), options, cancel, progress);
+  });
+  return result;
+}
+
 int exit_code_of(const std::vector<verdict::Verdict>& verdicts, bool interrupted,
                  const CommandLine& line) {
   if (interrupted) return 130;
@@ -161,6 +171,7 @@ int deliver(const reports::Report& report, const std::string& text, int code,
     if (!line.json.empty()) attempt([&] { write_file(line.json, reports::json_text(report)); });
     console.out(text);
   }
+  attempt([&] { tell_github(report, line, console); });
   if (!console.out_error().empty()) {
     console.complain(console.out_error());
     failed = true;

@@ -23,13 +23,18 @@ void watched(const CommandLine& line, Console& console,
 run::GateResult execute(const std::vector<std::filesystem::path>& files,
                         const run::Options& options, const CommandLine& line, Console& console);
 
+/// run_loaded() under watched().
+run::GateResult execute(std::vector<scenario::Scenario> scenarios, const run::Options& options,
+                        const CommandLine& line, Console& console);
+
 /// The exit code of run, gate and ab: `verdicts` after --soft, by the order 1, 4, 3, 0; 130 if the
 /// run was interrupted.
 int exit_code_of(const std::vector<verdict::Verdict>& verdicts, bool interrupted,
                  const CommandLine& line);
 
-/// Writes --json, --junit and --markdown, and what GitHub Actions is told; `text` goes to stdout, or to stderr where --json - takes stdout.
-/// Returns `code`, or 4 if writing failed and nothing worse was found.
+/// Writes --json, --junit and --markdown, and what GitHub Actions is told; `text` goes to stdout,
+/// or to stderr where --json - takes stdout. Returns `code`, or 4 if writing failed and nothing
+/// worse was found.
 int deliver(const reports::Report& report, const std::string& text, int code,
             const CommandLine& line, Console& console);
 

@@ -17,7 +17,13 @@ std::string expected_text(const scenario::Expectation& expect) {
   return out;
 }
 
-reports::VariantReport variant_report(const run::VariantResult& from) {
+scenario::Position position(const scenario::Scenario& scenario, const std::string& key) {
+  const auto it = scenario.positions.find(key);
+  return it == scenario.positions.end() ? scenario::Position{} : it->second;
+}
+
+reports::VariantReport variant_report(const run::VariantResult& from,
+                                      const scenario::Scenario& scenario) {
   reports::VariantReport out;
   out.name = from.variant.name;
   out.base_name = from.variant.base_name;
@@ -28,6 +34,7 @@ reports::VariantReport variant_report(const run::VariantResult& from) {
   out.expected = expected_text(from.variant.expect);
   for (const verdict::RunRecord& run : from.runs) out.runs.push_back(&run);
   out.verdict = from.verdict;
+  out.position = position(scenario, "variants." + out.base_name);
   return out;
 }
 
@@ -53,6 +60,8 @@ reports::Report to_report(const run::GateResult& result, const CommandLine& line
     reports::ScenarioReport s;
     s.name = from.scenario.name;
     s.path = from.scenario.path.string();
+    s.selection = from.selection;
+    s.position = position(from.scenario, "scenario");
     s.about = from.scenario.about;
     s.source = from.scenario.source;
     s.tags = from.scenario.tags;
@@ -60,7 +69,8 @@ reports::Report to_report(const run::GateResult& result, const CommandLine& line
     s.comparisons = from.comparisons;
     s.verdict = from.verdict;
     s.reason = from.reason;
-    for (const run::VariantResult& v : from.variants) s.variants.push_back(variant_report(v));
+    for (const run::VariantResult& v : from.variants)
+      s.variants.push_back(variant_report(v, from.scenario));
     out.scenarios.push_back(std::move(s));
   }
   return out;

@@ -61,6 +61,7 @@ struct ScenarioResult {
       comparisons;  // capacity-equal, set-growth between variants, or against the accepted set
   verdict::Verdict verdict = verdict::Verdict::kInconclusive;
   std::string reason;
+  std::string selection;  // why it was taken or passed over for a set of changed files; "" = no set
 };
 
 struct GateResult {
