@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -42,10 +43,15 @@ struct Result {
   std::string why;                   // kNotApplicable, or what limits the judgement
 };
 
+class View;  // view.h
+
 struct Context {
   const trace::Trace& trace;
   /// rank 0's resolved scenario; null for command targets without a model.
   const scenario::Resolved* resolved = nullptr;
+  /// What every contract asks of the trace, made by the first that does; the trace stays as it is
+  /// as long as the context is in use.
+  mutable std::shared_ptr<const View> view = nullptr;
 };
 
 class Contract {

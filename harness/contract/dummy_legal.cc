@@ -43,7 +43,8 @@ constexpr std::array<Rule, 4> kRules = {{
 
 class Judge {
  public:
-  explicit Judge(const Context& context) : view_(context.trace), fallback_(started_with(context)) {}
+  explicit Judge(const Context& context)
+      : view_(view_of(context)), fallback_(started_with(context)) {}
 
   Result run() {
     for (std::size_t i = 0; i < view_.size(); ++i) {
@@ -163,7 +164,7 @@ class Judge {
     return out;
   }
 
-  View view_;
+  const View& view_;
   Limits fallback_;
   std::map<int, Limits> limits_;
   std::map<std::size_t, std::pair<std::int64_t, std::int64_t>> reached_;  // rule → value, limit

@@ -33,7 +33,7 @@ class KeysCovered : public Contract {
   std::vector<std::string> needs() const override { return {"launch", "compile"}; }
 
   Result judge(const Context& context) const override {
-    const View view(context.trace);
+    const View& view = view_of(context);
     const KeyUse use = key_use(view);
     std::vector<Finding> findings;
     for (const auto& [key, launched] : use.launched) {

@@ -22,7 +22,7 @@ class KeysReachable : public Contract {
   std::vector<std::string> needs() const override { return {"compile", "domain"}; }
 
   Result judge(const Context& context) const override {
-    const View view(context.trace);
+    const View& view = view_of(context);
     const KeyUse use = key_use(view);
     std::map<std::string, std::set<std::string>> domain;
     std::map<std::string, std::size_t> told;

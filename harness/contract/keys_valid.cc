@@ -79,7 +79,7 @@ class KeysValid : public Contract {
   std::vector<std::string> needs() const override { return {"compile", "check"}; }
 
   Result judge(const Context& context) const override {
-    const View view(context.trace);
+    const View& view = view_of(context);
     const KeyUse use = key_use(view);
     if (use.warmed.empty() && !view.reached("warmup"))
       return not_observed(kName, {}, "the run ended before warmup");

@@ -19,6 +19,8 @@ constexpr const char* kName = "memory-covers";
 /// Absurd: more than this many times what any later phase took at once, and this much on top.
 constexpr double kTooMany = 2;
 constexpr std::int64_t kSlackBytes = std::int64_t{1} << 30;
+/// As much more than measured is the same: the smallest segment that a caching allocator takes.
+constexpr std::int64_t kSameBytes = std::int64_t{2} << 20;
 
 struct Use {
   std::int64_t bytes = 0;  // above what lasted
@@ -33,9 +35,8 @@ struct Rank {
   std::optional<std::pair<std::int64_t, std::size_t>> served_peak;
 };
 
-std::int64_t above(std::int64_t peak, std::int64_t lasting) {
-  return elapsed_ns(lasting, peak);  // a difference that saturates: sizes are claims too
-}
+// a - b, saturating: sizes are claims like everything else.
+std::int64_t above(std::int64_t a, std::int64_t b) { return elapsed_ns(b, a); }
 
 std::map<int, Rank> collect(const View& view) {
   std::map<int, Rank> out;
@@ -74,7 +75,7 @@ class MemoryCovers : public Contract {
   std::vector<std::string> needs() const override { return {"phase_end"}; }
 
   Result judge(const Context& context) const override {
-    const View view(context.trace);
+    const View& view = view_of(context);
     Fold fold, notes;
     bool measured = false, served = false;
     for (const auto& [number, rank] : collect(view)) {
@@ -82,11 +83,13 @@ class MemoryCovers : public Contract {
       served |= rank.profile && rank.serve;
       if (!rank.profile) continue;
       const Use& profile = *rank.profile;
-      if (rank.serve && rank.serve->bytes > profile.bytes)
+      if (rank.serve && above(rank.serve->bytes, profile.bytes) > kSameBytes)
         fold.add(too_small("peak", *rank.serve, profile, number), "peak");
-      if (rank.budget && rank.served_peak && rank.served_peak->first > rank.budget->first)
+      if (rank.budget && rank.served_peak &&
+          above(rank.served_peak->first, rank.budget->first) > kSameBytes)
         fold.add(over_budget(*rank.budget, *rank.served_peak, number), "budget");
-      if (rank.later && rank.later->phase != "serve" && rank.later->bytes > profile.bytes)
+      if (rank.later && rank.later->phase != "serve" &&
+          above(rank.later->bytes, profile.bytes) > kSameBytes)
         notes.add(too_small("start-up", *rank.later, profile, number), "start-up");
       if (rank.serve && rank.later &&
           static_cast<double>(profile.bytes) >

@@ -105,7 +105,7 @@ class NothingLeftBehind : public Contract {
   std::vector<std::string> needs() const override { return {"process_end"}; }
 
   Result judge(const Context& context) const override {
-    const View view(context.trace);
+    const View& view = view_of(context);
     Fold fold;
     States states(view, fold);
     std::vector<Finding> notes;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -72,7 +73,7 @@ class Numerics : public Contract {
   std::vector<std::string> needs() const override { return {"check"}; }
 
   Result judge(const Context& context) const override {
-    const View view(context.trace);
+    const View& view = view_of(context);
     const auto checks = numeric_checks(view);
     if (checks.empty())
       return not_observed(kName, {}, "nothing that this engine ran was compared with a reference");
@@ -80,7 +81,8 @@ class Numerics : public Contract {
     std::map<std::tuple<std::string, std::string, std::string, std::string, int>, Worst> all;
     std::int64_t compared = 0;
     for (const NumericCheck& c : checks) {
-      compared += c.count;
+      if (__builtin_add_overflow(compared, c.count, &compared))
+        compared = std::numeric_limits<std::int64_t>::max();
       Worst& worst = all[{c.phase, c.tensor, c.layer_kind, c.role, c.rank}];
       if (!(c.error >= 0 && c.error <= c.limit)) worst.raise(worst.error, c, c.error);
       if (c.mismatches != 0)
@@ -107,10 +109,25 @@ class Numerics : public Contract {
                              " still poisoned"),
                  where_text(*c));
     }
-    return conclude(kName, fold.take(), State::kKept, fmt::format("{} checks", compared));
+    return conclude(kName, fold.take(), State::kKept, measured(checks, compared));
   }
 
  private:
+  // "812 checks; worst: wo_b 0.0021, attention 0.0015, query 0.0012"
+  static std::string measured(const std::vector<NumericCheck>& checks, std::int64_t compared) {
+    std::map<std::string, double> worst;
+    for (const NumericCheck& c : checks)
+      if (std::isfinite(c.error)) worst[c.tensor] = std::max(worst[c.tensor], c.error);
+    std::vector<std::pair<double, std::string>> order;
+    for (const auto& [tensor, error] : worst)
+      if (error > 0) order.emplace_back(error, tensor);
+    std::sort(order.rbegin(), order.rend());
+    std::string out = fmt::format("{} checks", compared);
+    for (std::size_t i = 0; i < std::min<std::size_t>(3, order.size()); ++i)
+      out +=
+          fmt::format("{}{} {:.4f}", i == 0 ? "; worst: " : ", ", order[i].second, order[i].first);
+    return out;
+  }
   struct Worst {
     struct Of {
       const NumericCheck* check = nullptr;

@@ -59,7 +59,7 @@ class OwnedResources : public Contract {
   std::vector<std::string> needs() const override { return {"layer", "requires"}; }
 
   Result judge(const Context& context) const override {
-    const View view(context.trace);
+    const View& view = view_of(context);
     const Layers layers = layers_of(view);
     Fold fold;
     for (std::size_t i = 0; i < view.size(); ++i) {

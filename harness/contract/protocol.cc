@@ -39,7 +39,7 @@ std::set<int> died(const View& view) {
 class Judge {
  public:
   explicit Judge(const Context& context)
-      : view_(context.trace), trace_(context.trace), died_(died(view_)) {}
+      : view_(view_of(context)), trace_(context.trace), died_(died(view_)) {}
 
   Result run() {
     lines();
@@ -214,7 +214,7 @@ class Judge {
     if (at != declared.end()) last[r] = std::max(last[r], order);
   }
 
-  View view_;
+  const View& view_;
   const trace::Trace& trace_;
   std::set<int> died_;
   std::map<std::string, Source> sources_;

@@ -63,7 +63,7 @@ std::optional<Divergence> diverge(const Order& a, const Order& b, bool ends_coun
 
 class Judge {
  public:
-  explicit Judge(const Context& context) : context_(context), view_(context.trace) {}
+  explicit Judge(const Context& context) : context_(context), view_(view_of(context)) {}
 
   Result run() {
     collect();
@@ -181,7 +181,7 @@ class Judge {
   }
 
   const Context& context_;
-  View view_;
+  const View& view_;
   std::map<std::string, std::map<int, Order>> orders_;
   std::set<int> ranks_, proper_;
   std::map<int, std::size_t> ends_;

@@ -23,7 +23,7 @@ struct Span {
 class Judge {
  public:
   explicit Judge(const Context& context)
-      : view_(context.trace), unnamed_(context.trace.world <= 1 ? 0 : -1) {}
+      : view_(view_of(context)), unnamed_(context.trace.world <= 1 ? 0 : -1) {}
 
   Result run() {
     collect();
@@ -116,7 +116,7 @@ class Judge {
     return f;
   }
 
-  View view_;
+  const View& view_;
   int unnamed_;
   std::map<int, std::size_t> ready_;  // rank → its first ready
   std::size_t first_ready_ = 0;

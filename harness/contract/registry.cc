@@ -1,6 +1,7 @@
 #include <exception>
 
 #include "harness/contract/builtin.h"
+#include "harness/contract/view.h"
 
 namespace warmgate::contract {
 
@@ -67,10 +68,10 @@ Result not_applicable(std::string_view name, std::string why) {
 Result judge(const Contract& contract, const Context& context) {
   const std::string name(contract.name());
   try {
-    const auto emits = context.trace.emits();
+    const View& view = view_of(context);
     std::vector<std::string> missing;
     for (const std::string& kind : contract.needs())
-      if (emits.count(kind) == 0) missing.push_back(kind);
+      if (!view.emits(kind)) missing.push_back(kind);
     if (!missing.empty())
       return not_observed(name, std::move(missing), "no source would have sent these events");
     return contract.judge(context);

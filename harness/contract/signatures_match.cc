@@ -71,7 +71,7 @@ class SignaturesMatch : public Contract {
   std::vector<std::string> needs() const override { return {"launch"}; }
 
   Result judge(const Context& context) const override {
-    const View view(context.trace);
+    const View& view = view_of(context);
     std::map<Where, Seen> all;
     for (std::size_t i = 0; i < view.size(); ++i) {
       const trace::Event& e = view.event(i);

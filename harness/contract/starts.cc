@@ -73,7 +73,7 @@ class Starts : public Contract {
   std::vector<std::string> needs() const override { return {}; }
 
   Result judge(const Context& context) const override {
-    const View view(context.trace);
+    const View& view = view_of(context);
     std::vector<Trouble> all = troubles(view);
     if (all.empty()) return without_trouble(view);
     Result result;

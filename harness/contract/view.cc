@@ -87,6 +87,11 @@ View::View(const trace::Trace& trace) : trace_(trace), emits_(trace.emits()) {
   for (const auto& [rank, phase] : open) broken_.insert(phase);
 }
 
+const View& view_of(const Context& context) {
+  if (!context.view) context.view = std::make_shared<const View>(context.trace);
+  return *context.view;
+}
+
 bool View::completed(std::string_view phase) const {
   return reached(phase) && broken_.count(phase) == 0;
 }

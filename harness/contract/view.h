@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/contract/contract.h"
 #include "harness/trace/event.h"
 
 namespace warmgate::contract {
@@ -57,5 +58,8 @@ class View {
   std::set<std::string_view> begun_, broken_;
   std::set<std::string> emits_;
 };
+
+/// The context's view, made at the first call. One thread a context.
+const View& view_of(const Context& context);
 
 }  // namespace warmgate::contract

@@ -22,7 +22,7 @@ struct Stage {
 
 class Judge {
  public:
-  explicit Judge(const Context& context) : view_(context.trace) {}
+  explicit Judge(const Context& context) : view_(view_of(context)) {}
 
   Result run() {
     const auto ended = ended_ranks();
@@ -141,7 +141,7 @@ class Judge {
     return f;
   }
 
-  View view_;
+  const View& view_;
   Fold fold_;
 };
 

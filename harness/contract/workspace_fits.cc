@@ -93,7 +93,7 @@ class WorkspaceFits : public Contract {
   std::vector<std::string> needs() const override { return {"workspace"}; }
 
   Result judge(const Context& context) const override {
-    const View view(context.trace);
+    const View& view = view_of(context);
     const Needs needs = collect(view);
     const auto kinds = by_kind(needs);
     Fold broken, noted;

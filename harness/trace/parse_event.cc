@@ -1,6 +1,8 @@
-// One line → event, in one pass: the library reads the JSON and calls back; scalars go straight
-// into the event's flat fields, nested values into small trees.
-#include <limits>
+// One line → event, in one pass: Boost.JSON's parser reads and calls back; scalars go straight into
+// the event's flat fields, nested values into small trees. The rest of the project uses
+// nlohmann/json, whose lexer takes a third of all a short run costs.
+#include <boost/json/basic_parser_impl.hpp>
+#include <boost/json/src.hpp>  // header-only: in this file only
 #include <stdexcept>
 
 #include "harness/trace/event.h"
@@ -8,6 +10,8 @@
 
 namespace warmgate::trace {
 namespace {
+
+constexpr std::size_t kDeepest = 256;
 
 bool has_type(Fields::Kind kind, const json* nested, FieldType type) {
   switch (type) {
@@ -41,101 +45,128 @@ std::string_view type_name(FieldType type) {
   return "";
 }
 
-// The callbacks of nlohmann::json::sax_parse. Depth 0 is outside, 1 the event itself.
+// The callbacks of the parser. Depth 0 is outside, 1 the event itself.
 class Reader {
  public:
-  explicit Reader(Event& event) : event_(event) {}
-  bool not_object() const { return not_object_; }
+  static constexpr std::size_t max_object_size = static_cast<std::size_t>(-1);
+  static constexpr std::size_t max_array_size = static_cast<std::size_t>(-1);
+  static constexpr std::size_t max_key_size = static_cast<std::size_t>(-1);
+  static constexpr std::size_t max_string_size = static_cast<std::size_t>(-1);
+  using Error = boost::system::error_code;
+  using Text = boost::json::string_view;
+
+  explicit Reader(Event& event) : event_(&event) {}
+  bool is_object() const { return is_object_; }
   bool has_ev() const { return has_ev_; }
   bool has_time() const { return has_time_; }
 
-  bool null() {
-    return scalar([&] { event_.body.add_null(key_); }, nullptr);
-  }
-  bool boolean(bool value) {
-    return scalar([&] { event_.body.add(key_, value); }, value);
-  }
-  bool number_integer(std::int64_t value) {
-    if (depth_ == 1 && is_header()) return header(value);
-    return scalar([&] { event_.body.add(key_, value); }, value);
-  }
-  bool number_unsigned(std::uint64_t value) {
-    if (value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      return number_integer(static_cast<std::int64_t>(value));
-    return scalar([&] { event_.body.add(key_, static_cast<double>(value)); }, value);
-  }
-  bool number_float(double value, const std::string&) {
-    return scalar([&] { event_.body.add(key_, value); }, value);
-  }
-  bool string(std::string& value) {
-    if (depth_ == 1 && key_ == "ev") {
-      event_.ev = value;
-      has_ev_ = true;
-      return true;
-    }
-    if (depth_ == 1 && key_ == "src") {
-      event_.src = value;
-      return true;
-    }
-    return scalar([&] { event_.body.add(key_, std::string_view(value)); }, value);
-  }
-  bool binary(json::binary_t&) { return false; }
-  bool start_object(std::size_t) {
-    if (depth_ == 0) {
-      ++depth_;
-      return true;
-    }
-    return open(json::object());
-  }
-  bool start_array(std::size_t) {
-    if (depth_ == 0) {
-      not_object_ = true;
-      return false;
-    }
-    return open(json::array());
-  }
-  bool key(std::string& name) {
-    if (depth_ == 1) {
-      key_ = name;
-    } else {
-      inner_key_ = name;
+  bool on_document_begin(Error&) { return true; }
+  bool on_document_end(Error&) { return true; }
+  bool on_null(Error&) {
+    if (at_field()) {
+      event_->body.add_null(key_);
+    } else if (depth_ > 1) {
+      put(nullptr);
     }
     return true;
   }
-  bool end_object() { return close(); }
-  bool end_array() { return close(); }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) {
-    return false;
+  bool on_bool(bool value, Error&) {
+    if (at_field()) {
+      event_->body.add(key_, value);
+    } else if (depth_ > 1) {
+      put(value);
+    }
+    return true;
   }
+  bool on_int64(std::int64_t value, Text, Error&) {
+    if (at_field()) {
+      event_->body.add(key_, value);
+    } else if (depth_ == 1) {
+      header(value);
+    } else if (depth_ > 1) {
+      put(value);
+    }
+    return true;
+  }
+  bool on_uint64(std::uint64_t value, Text text, Error& error) {
+    return on_double(static_cast<double>(value), text, error);  // beyond int64
+  }
+  bool on_double(double value, Text, Error&) {
+    if (at_field()) {
+      event_->body.add(key_, value);
+    } else if (depth_ > 1) {
+      put(value);
+    }
+    return true;
+  }
+  bool on_string_part(Text part, std::size_t, Error&) {
+    text_.append(part.data(), part.size());
+    return true;
+  }
+  bool on_string(Text last, std::size_t, Error&) {
+    std::string_view value(last.data(), last.size());
+    if (!text_.empty()) value = text_.append(value);
+    string(value);
+    text_.clear();
+    return true;
+  }
+  bool on_key_part(Text part, std::size_t, Error&) {
+    text_.append(part.data(), part.size());
+    return true;
+  }
+  bool on_key(Text last, std::size_t, Error&) {
+    std::string& name = depth_ == 1 ? key_ : inner_key_;
+    name = text_;
+    name.append(last.data(), last.size());
+    text_.clear();
+    return true;
+  }
+  bool on_object_begin(Error&) {
+    if (depth_ == 0) {
+      is_object_ = true;
+      ++depth_;
+    } else {
+      open(json::object());
+    }
+    return true;
+  }
+  bool on_array_begin(Error&) {
+    open(json::array());
+    return true;
+  }
+  bool on_object_end(std::size_t, Error&) { return close(); }
+  bool on_array_end(std::size_t, Error&) { return close(); }
+  bool on_number_part(Text, Error&) { return true; }
+  bool on_comment_part(Text, Error&) { return true; }
+  bool on_comment(Text, Error&) { return true; }
 
  private:
   bool is_header() const {
     return key_ == "ev" || key_ == "t" || key_ == "rank" || key_ == "src" || key_ == "res_ns";
   }
-  bool header(std::int64_t value) {
+  bool at_field() const { return depth_ == 1 && is_object_ && !is_header(); }
+  void header(std::int64_t value) {
     if (key_ == "t") {
-      event_.t_ns = value;
+      event_->t_ns = value;
       has_time_ = true;
     } else if (key_ == "res_ns") {
-      event_.res_ns = value;
+      event_->res_ns = value;
     } else if (key_ == "rank" && value >= 0 && value <= 1'000'000) {
       // A rank that no world has is no rank; a cast would turn it into one.
-      event_.rank = static_cast<int>(value);
+      event_->rank = static_cast<int>(value);
     }
-    return true;
   }
-  template <class Add, class Value>
-  bool scalar(Add&& add, const Value& value) {
-    if (depth_ == 0) {
-      not_object_ = true;
-      return false;
+  void string(std::string_view value) {
+    if (at_field()) {
+      event_->body.add(key_, value);
+    } else if (depth_ > 1) {
+      put(std::string(value));
+    } else if (depth_ == 1 && key_ == "ev") {
+      event_->ev = value;
+      has_ev_ = true;
+    } else if (depth_ == 1 && key_ == "src") {
+      event_->src = value;
     }
-    if (depth_ == 1) {
-      if (!is_header()) add();
-      return true;
-    }
-    put(json(value));
-    return true;
   }
   json* put(json value) {
     json& parent = *open_.back();
@@ -145,31 +176,28 @@ class Reader {
     }
     return &(parent[inner_key_] = std::move(value));
   }
-  bool open(json value) {
-    // The parser has no bound of its own, and whoever walks a tree recurses.
-    if (depth_ >= kDeepest) return false;
-    if (depth_ == 1) {
+  void open(json value) {
+    if (open_.empty()) {
       root_ = std::move(value);
-      open_.assign(1, &root_);
+      open_.push_back(&root_);
     } else {
       open_.push_back(put(std::move(value)));
     }
     ++depth_;
-    return true;
   }
   bool close() {
     --depth_;
-    if (depth_ == 0) return true;
+    if (open_.empty()) return true;
     open_.pop_back();
-    if (depth_ == 1 && !is_header()) event_.body.add(key_, std::move(root_));
+    if (at_field()) event_->body.add(key_, std::move(root_));
     return true;
   }
 
-  static constexpr int kDeepest = 256;
-  Event& event_;
+  Event* event_;
   int depth_ = 0;
-  bool not_object_ = false, has_ev_ = false, has_time_ = false;
+  bool is_object_ = false, has_ev_ = false, has_time_ = false;
   std::string key_, inner_key_;
+  std::string text_;  // what came of a string or key that has escapes
   json root_;
   std::vector<json*> open_;  // the nested values under way, outermost first
 };
@@ -177,16 +205,18 @@ class Reader {
 }  // namespace
 
 Event parse_event(std::string_view line) {
-  // The parser takes a NUL for the end of its input and would ignore what follows.
-  if (line.find('\0') != std::string_view::npos) throw std::runtime_error("not JSON; a NUL byte");
   Event event;
   event.body.reserve(16, line.size());
-  Reader reader(event);
-  if (!json::sax_parse(line, &reader)) {
-    if (reader.not_object() && json::accept(line))
-      throw std::runtime_error("not an object; an event is one JSON object a line");
+  boost::json::parse_options options;
+  options.max_depth = kDeepest;  // whoever walks a tree recurses
+  boost::json::basic_parser<Reader> parser(options, event);
+  boost::system::error_code error;
+  const std::size_t read = parser.write_some(false, line.data(), line.size(), error);
+  const Reader& reader = parser.handler();
+  if (error || read != line.size())
     throw std::runtime_error("not JSON; an event is one JSON object a line");
-  }
+  if (!reader.is_object())
+    throw std::runtime_error("not an object; an event is one JSON object a line");
   if (!reader.has_ev()) throw std::runtime_error("field 'ev' is missing or not a string");
   if (!reader.has_time())
     throw std::runtime_error("field 't' (ns, monotonic) is missing or not an integer");

@@ -49,9 +49,25 @@ std::int64_t now_ns() {
   return static_cast<std::int64_t>(ts.tv_sec) * 1000000000 + ts.tv_nsec;
 }
 
+namespace {
+
+bool is_plain(char c) {
+  return c >= 0x20 && c != '"' && c != '\\' && static_cast<unsigned char>(c) < 0x7f;
+}
+
+}  // namespace
+
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
   for (std::size_t i = 0; i < text.size();) {
+    // Names and numbers, nearly always: what needs no look goes over in one piece.
+    std::size_t plain = i;
+    while (plain < text.size() && is_plain(text[plain])) ++plain;
+    if (plain > i) {
+      out.append(text, i, plain - i);
+      i = plain;
+      continue;
+    }
     const unsigned char c = static_cast<unsigned char>(text[i]);
     if (c == '"' || c == '\\') {
       out += '\\';
