@@ -4,7 +4,7 @@ find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(yaml-cpp 0.7 REQUIRED)
 find_package(fmt 9 REQUIRED)
-# Boost.Process v2 and Asio are used header-only, so no Boost component is asked for.
+# Boost.Process v2, Asio and JSON are used header-only, so no Boost component is asked for.
 find_package(Boost 1.81 CONFIG REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 if(WARMGATE_TESTS)
