@@ -108,6 +108,7 @@ class Numerics final : public Observer {
                          WeightId norm, std::int64_t token, std::int64_t entry) const;
   Matrix attended_keys(const LayerState& layer, std::int64_t token) const;
   Matrix index_keys(const LayerState& layer, std::int64_t token, std::int64_t count) const;
+  bool null_block_is_zero() const;
   void check_rope_tables();
   void pick_logit_rows();
 

@@ -26,7 +26,7 @@ std::vector<std::int64_t> all_of(std::int64_t n) {
 }  // namespace
 
 std::vector<std::int64_t> Sampler::rows(const StepHost& step, const std::string& phase,
-                                        std::int64_t decode_threshold) {
+                                        const Dims& dims) {
   if (step.tokens == 0) return {};
   if (extent_ == Extent::kAll) return all_of(step.tokens);
   if (phase != phase_) {
@@ -35,7 +35,7 @@ std::vector<std::int64_t> Sampler::rows(const StepHost& step, const std::string&
     seen_.clear();
   }
   std::int64_t decodes = 0;
-  for (const BatchRequest& r : step.batch) decodes += r.query <= decode_threshold;
+  for (const BatchRequest& r : step.batch) decodes += r.query <= dims.decode_threshold();
   const std::int64_t prefills = step.requests - decodes;
   unsigned present = 0;
   std::int64_t by_bit[4] = {-1, -1, -1, -1};
@@ -47,6 +47,7 @@ std::vector<std::int64_t> Sampler::rows(const StepHost& step, const std::string&
     present |= here;
   }
   const std::uint64_t kind = present | (step.dummy ? 16u : 0u) |
+                             (step.max_seq_len / 4 > dims.topk ? 32u : 0u) |
                              static_cast<std::uint64_t>(std::min<std::int64_t>(decodes, 2)) << 8 |
                              static_cast<std::uint64_t>(std::min<std::int64_t>(prefills, 2)) << 12;
   int& seen = seen_[kind];

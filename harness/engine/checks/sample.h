@@ -14,15 +14,15 @@ enum class Extent : std::uint8_t { kSampled, kAll };
 
 /// Of a step: which tokens' rows. Empty: the step is not compared.
 /// Sampled: the first steps of each kind of step of a phase (decodes, prefills or both, several or
-/// one, dummy or not, and whether a token ends a window of 4 or 128 or begins a page), and of those
-/// the first token, the last, and one at such a boundary.
+/// one, dummy or not, short enough for the indexer to choose all or not, and whether a token ends a
+/// window of 4 or 128 or begins a page), and of those the first token, the last, and one at such a
+/// boundary.
 class Sampler {
  public:
   static constexpr int kStepsOfAKind = 2, kStepsOfAPhase = 40;
   explicit Sampler(Extent extent) : extent_(extent) {}
   /// Counts the step as compared if it is.
-  std::vector<std::int64_t> rows(const StepHost& step, const std::string& phase,
-                                 std::int64_t decode_threshold);
+  std::vector<std::int64_t> rows(const StepHost& step, const std::string& phase, const Dims& dims);
 
  private:
   Extent extent_;
