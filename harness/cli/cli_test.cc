@@ -176,22 +176,31 @@ TEST_F(Cli, JsonConformsAndStdoutHoldsNothingElse) {
 
 TEST_F(Cli, FilesAreWritten) {
   const fs::path json = dir_.path() / "out.json", xml = dir_.path() / "out.xml",
-                 rows = dir_.path() / "rows.jsonl";
-  const Ran ran = warmgate({"run", small_, "--variant", "bad", "--no-expect", "--json",
-                            json.string(), "--junit", xml.string(), "--rows", rows.string()});
+                 rows = dir_.path() / "rows.jsonl", md = dir_.path() / "out.md";
+  const Ran ran =
+      warmgate({"run", small_, "--variant", "bad", "--no-expect", "--json", json.string(),
+                "--junit", xml.string(), "--rows", rows.string(), "--markdown", md.string()});
   EXPECT_EQ(ran.code, 1) << ran.err;
   EXPECT_EQ(nlohmann::json::parse(slurp(json))["exit_code"], 1);
   EXPECT_THAT(slurp(xml), HasSubstr("<failure type=\"FAIL\""));
   EXPECT_THAT(slurp(rows), HasSubstr("\"rows/1.0\""));
+  EXPECT_EQ(slurp(md).rfind("## ❌ FAIL · warmgate run", 0), 0u);
   EXPECT_THAT(ran.out, HasSubstr("FAIL"));
 }
 
 TEST_F(Cli, AFileThatCannotBeWrittenIsFour) {
-  for (const char* option : {"--json", "--junit", "--rows"}) {
+  for (const char* option : {"--json", "--junit", "--markdown", "--rows"}) {
     const Ran ran = warmgate({"run", small_, option, "/nowhere/at/all"});
     EXPECT_EQ(ran.code, 4) << option;
     EXPECT_THAT(ran.err, HasSubstr("/nowhere/at/all"));
+    const Ran full = warmgate({"run", small_, option, "/dev/full"});
+    EXPECT_EQ(full.code, 4) << option;
+    EXPECT_THAT(full.err, HasSubstr("/dev/full: No space left")) << option;
+    // A failure found outweighs a file lost.
+    EXPECT_EQ(warmgate({"run", small_, "--no-expect", option, "/dev/full"}).code, 1) << option;
   }
+  EXPECT_EQ(warmgate({"accept", small_, "--rows", "/dev/full"}).code, 4);
+  EXPECT_EQ(warmgate({"step", small_, "--rows", "/dev/full"}).code, 128);
   EXPECT_EQ(warmgate({"plan", small_, "--json", "/nowhere/at/all"}).code, 4);
   EXPECT_EQ(warmgate({"step", small_, "--json", "/nowhere/at/all"}).code, 128);
 }

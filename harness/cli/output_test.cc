@@ -59,10 +59,58 @@ TEST(OutputFile, SaysWhichPathAndWhy) {
   EXPECT_THAT(message([&] { write_file("/dev/full", "x"); }), HasSubstr("No space"));
 }
 
+TEST(OutputFile, ALinkToAFileThatIsNotThereMakesThatFile) {
+  const TempDir dir;
+  fs::create_symlink("real.json", dir.path() / "link.json");
+  write_file(dir.path() / "link.json", "new");
+  EXPECT_TRUE(fs::is_symlink(dir.path() / "link.json"));
+  EXPECT_EQ(slurp(dir.path() / "real.json"), "new");
+}
+
+TEST(OutputFile, AppendingKeepsWithinTheLimit) {
+  const TempDir dir;
+  const fs::path file = dir.path() / "summary.md";
+  const auto all = [](std::size_t room) { return std::string(room, 'x'); };
+  append_file(file, 10, all);
+  EXPECT_EQ(slurp(file), std::string(10, 'x'));
+  EXPECT_THROW(append_file(file, 10, all), std::runtime_error);
+  append_file(file, 14, all);
+  EXPECT_EQ(slurp(file), std::string(10, 'x') + "\n\nxx");
+  EXPECT_THROW(append_file(dir.path(), 10, all), std::runtime_error);
+  EXPECT_THROW(append_file("/dev/full", 10, all), std::runtime_error);
+}
+
 TEST(OutputFile, DevicesAreWrittenTo) {
   check_writable("/dev/null");
   write_file("/dev/null", "x");
   EXPECT_FALSE(fs::is_regular_file("/dev/null"));
+}
+
+TEST(Outputs, TwoInOneFileAreTwo) {
+  const TempDir dir;
+  const fs::path folder = dir.path();
+  const std::string small = dir.write("small.yaml", small_scenario()).string();
+  const std::string out = (folder / "out").string();
+  fs::create_symlink("out", folder / "link");  // to a file that is not there yet
+  fs::create_directory_symlink(folder, folder / "again");
+  for (const std::string& name : {out, (folder / "./x/../out").string(), (folder / "link").string(),
+                                  (folder / "again/out").string()}) {
+    for (const auto& [one, two] : {std::pair{"--json", "--junit"},
+                                   {"--rows", "--json"},
+                                   {"--markdown", "--rows"},
+                                   {"--junit", "--markdown"}}) {
+      const Ran ran = warmgate({"run", small, one, out, two, name});
+      EXPECT_EQ(ran.code, 2) << one << " " << two << " " << name;
+      EXPECT_THAT(ran.err, HasSubstr("is the file that --"));
+      EXPECT_FALSE(fs::exists(out));
+    }
+  }
+  EXPECT_EQ(warmgate({"run", small, "--json", "-", "--junit", "/dev/stdout"}).code, 2);
+  EXPECT_EQ(warmgate({"run", small, "--junit", "-"}).code, 2);
+  EXPECT_EQ(warmgate({"run", small, "--rows", small}).code, 2);
+  EXPECT_THAT(slurp(small), HasSubstr("scenario: small"));
+  EXPECT_EQ(warmgate({"run", small, "--json", "/dev/null", "--junit", "/dev/null"}).code, 0);
+  EXPECT_EQ(warmgate({"step", small, "--json", out, "--rows", out}).code, 128);
 }
 
 class ConsoleStyle : public testing::Test {

@@ -127,6 +127,27 @@ TEST(Parse, OptionsDoNotSwallowPaths) {
   EXPECT_THAT(ab.line->sides, ElementsAre("B", "C"));
 }
 
+TEST(Parse, GithubIsOnOffOrAsTheMachineSays) {
+  const auto github = [](std::vector<const char*> words) {
+    words.insert(words.begin(), {"run", "a.yaml"});
+    const Parsed p = parsed(words);
+    EXPECT_TRUE(p.line.has_value()) << p.err;
+    return p.line->github;
+  };
+  EXPECT_EQ(github({}), std::nullopt);
+  EXPECT_EQ(github({"--github"}), std::optional(true));
+  EXPECT_EQ(github({"--no-github"}), std::optional(false));
+}
+
+TEST(Parse, ChangedTakesOneWordEach) {
+  const Parsed p = parsed({"gate", "--changed", "-", "a", "--changed", "x\ny", "b"});
+  ASSERT_TRUE(p.line.has_value()) << p.err;
+  EXPECT_THAT(p.line->changed, ElementsAre("-", "x\ny"));
+  EXPECT_THAT(p.line->paths, ElementsAre("a", "b"));
+  EXPECT_FALSE(parsed({"gate", "a", "--changed"}).line.has_value());
+  EXPECT_FALSE(parsed({"run", "a.yaml", "--changed", "x"}).line.has_value());
+}
+
 TEST(Parse, AnEmptyWordIsNoScenario) {
   for (const char* command : {"run", "ab", "step", "resolve", "plan", "keys"}) {
     const Parsed p = parsed({command, ""});

@@ -48,7 +48,9 @@ class Running {
       ::dup2(out[1], 1);
       ::dup2(err[1], 2);
       if (!folder.empty() && ::chdir(folder.c_str()) != 0) ::_exit(126);
-      for (const char* name : {"NO_COLOR", "LC_ALL", "LC_CTYPE", "COLUMNS"}) ::unsetenv(name);
+      for (const char* name : {"NO_COLOR", "LC_ALL", "LC_CTYPE", "COLUMNS", "GITHUB_ACTIONS",
+                               "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"})
+        ::unsetenv(name);
       ::setenv("LANG", "C.UTF-8", 1);
       for (const auto& [name, value] : env) ::setenv(name.c_str(), value.c_str(), 1);
       std::vector<char*> words;

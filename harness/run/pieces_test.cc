@@ -117,6 +117,23 @@ TEST(Rows, APathThatCannotBeWrittenIsNamed) {
   }
 }
 
+TEST(Rows, WhatIsLostIsCountedAndNamed) {
+  RowWriter rows("/dev/full");
+  rows.gate("gate");
+  rows.gate("done");
+  const std::string error = rows.finish();
+  EXPECT_THAT(error, HasSubstr("/dev/full: No space left on device (2 of 2 rows are missing)"));
+  EXPECT_EQ(rows.finish(), "");  // said once
+
+  const RunDir dir("rows");
+  RowWriter good(dir.path() / "rows.jsonl");
+  good.gate("gate");
+  EXPECT_EQ(good.finish(), "");
+  good.gate("done");  // closed: must not write into somebody else's descriptor
+  const std::string text = slurp(dir.path() / "rows.jsonl");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+}
+
 TEST(Reproduce, QuotesOnlyWhatAShellWouldReadOtherwise) {
   EXPECT_EQ(shell_line({"warmgate", "run", "a/b.yaml"}), "warmgate run a/b.yaml");
   EXPECT_EQ(shell_line({"A[tp=2]"}), "'A[tp=2]'");
