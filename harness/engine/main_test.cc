@@ -204,6 +204,24 @@ TEST(WorkerProgram, WhatCannotBeSetUpIsNoCrash) {
   }
 }
 
+TEST(WorkerProgram, WhatThisMachineCannotHoldIsNotEvenTried) {
+  scenario::Resolved config = test::small_config();
+  config.device = "cpu";
+  config.model.vocab_size = 1 << 30;  // two tables of a terabyte
+  config.limits.device_memory_bytes = std::int64_t{8} << 40;
+  const ConfigFile file(config);
+  Worker worker(arguments(file));
+  worker.finish();
+  EXPECT_EQ(worker.code, 2);
+  ASSERT_EQ(worker.of("setup_error").size(), 1u);
+  const json error = worker.of("setup_error")[0];
+  EXPECT_GT(error.at("needed_bytes"), std::int64_t{2} << 40);
+  EXPECT_LT(error.at("available_bytes"), error.at("needed_bytes"));
+  EXPECT_NE(error.at("message").get<std::string>().find("of this machine's memory"),
+            std::string::npos);
+  EXPECT_TRUE(worker.of("phase_begin").empty());
+}
+
 TEST(WorkerProgram, AFaultEndsWithCodeOne) {
   scenario::Resolved config = test::small_config();
   config.limits.kv_pool_bytes = 1'000'000;
