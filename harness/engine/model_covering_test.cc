@@ -77,6 +77,13 @@ class Counting : public Collectives {
   int world() const override { return 2; }
   std::int64_t all_reduce(std::string_view, std::int64_t bytes) override { return add(bytes); }
   std::int64_t all_gather(std::string_view, std::int64_t bytes) override { return add(bytes); }
+  std::int64_t all_reduce(std::string_view, std::span<std::byte> payload, Element) override {
+    return add(static_cast<std::int64_t>(payload.size()));
+  }
+  std::int64_t all_gather(std::string_view, std::span<const std::byte> mine,
+                          std::span<std::byte>) override {
+    return add(static_cast<std::int64_t>(mine.size()));
+  }
   std::int64_t barrier(std::string_view) override { return add(0); }
   std::int64_t all_min(std::string_view, std::int64_t value) override { return value; }
   void abandon(std::string_view) override {}

@@ -71,7 +71,8 @@ class SparseSlots : public ::testing::Test {
   std::vector<std::int64_t> build(SparseMetadata& sparse, const Batch& batch) {
     StepHost host;
     host.build(batch, dims_);
-    sparse.build(exec_, host, split_batch(host.batch, 1, false), cache_, inputs_, false);
+    const SwaMetadata window({rank_.memory, "b"}, dims_, 1, Role::kTarget);
+    sparse.build(exec_, host, split_batch(host.batch, 1, false), cache_, inputs_, window, false);
     const auto all = sparse.host_slots();
     EXPECT_EQ(all[static_cast<std::size_t>(host.tokens)], -1);
     return {all.begin(), all.begin() + host.tokens};
