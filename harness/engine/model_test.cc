@@ -177,7 +177,7 @@ TEST(Model, DraftBlockMakesItsIndexBufferOnFirstUse) {
   EXPECT_EQ(noncausal()[1]["count"], 2);
   const Launches seen = launches(rank, "warmup");
   EXPECT_TRUE(seen.count({"", "compute_dspark_noncausal_swa_indices"}));
-  EXPECT_TRUE(seen.count({"", "stand_in.markov_bias"}));
+  EXPECT_TRUE(seen.count({"", "markov_bias"}));
 }
 
 TEST(Model, WorkspaceHoldsForEachKindAlone) {
