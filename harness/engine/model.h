@@ -25,6 +25,9 @@ struct BatchRequest {
 struct Batch {
   std::vector<BatchRequest> requests;
   bool dummy = false;  // slots -1, block tables zero
+  /// Branches that the host takes in this step are taken again in every later one, as a captured
+  /// graph takes them.
+  bool recorded = false;
   std::int64_t tokens() const;
 };
 
@@ -101,7 +104,8 @@ class EngineModel {
   /// Every byte of what no step may rely on becomes `value`: input buffers, device tables and
   /// slots, top-k indices, the null block. Only where ops are executed.
   void spoil(std::uint8_t value);
-  void clear_null_block();
+  /// The null block is zeros again, unless a step wrote into it since spoil(): then it stays.
+  void restore_null_block();
   /// From now on each step writes a digest of its logits to *out; null: no more.
   void digest_logits(std::uint64_t* out);
   /// Rows of the draft's query block after a step of this many requests; 0 where none is drafted.

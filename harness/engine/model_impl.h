@@ -52,6 +52,7 @@ struct EngineModel::Impl {
   KvCache& require_cache(const char* what);
   Tensor null_block() const;  // [block stride] u8
   std::uint64_t* logits_digest = nullptr;
+  std::uint64_t spoiled_null_block = 0;  // digest of its contents
 
   /// Embedding, layers, head; `step` null in profiling. Returns the tapped hidden states
   /// [T, taps·H] that a block drafter reads (absent without one), which live in `act`.

@@ -82,10 +82,15 @@ void EngineModel::spoil(std::uint8_t value) {
   fill(m.buffers.topk_indices, value);
   fill(m.draft.topk_indices, value);
   fill(m.null_block(), value);
+  m.exec.copy(kEngine, "null_block", ops::Digest{m.null_block(), &m.spoiled_null_block});
 }
 
-void EngineModel::clear_null_block() {
-  impl_->exec.copy(kEngine, "null_block", ops::FillBytes{impl_->null_block(), 0});
+void EngineModel::restore_null_block() {
+  Impl& m = *impl_;
+  std::uint64_t now = 0;
+  m.exec.copy(kEngine, "null_block", ops::Digest{m.null_block(), &now});
+  if (now == m.spoiled_null_block)
+    m.exec.copy(kEngine, "null_block", ops::FillBytes{m.null_block(), 0});
 }
 
 void EngineModel::digest_logits(std::uint64_t* out) { impl_->logits_digest = out; }

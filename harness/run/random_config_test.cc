@@ -116,7 +116,9 @@ TEST_F(RandomConfigurations, BreakNoContract) {
     const verdict::RunRecord& run = each.variants.at(0).runs.at(0);
     for (const contract::Result& judged : run.contracts) {
       kept[judged.contract] += judged.state == contract::State::kKept ? 1 : 0;
-      EXPECT_NE(judged.state, contract::State::kNotObserved)
+      // Nothing is computed here, so nothing can be compared.
+      const bool computed = judged.contract == "numerics";
+      EXPECT_EQ(judged.state == contract::State::kNotObserved, computed)
           << judged.contract << ": " << judged.why << "\n"
           << text_of[each.scenario.name];
     }
@@ -127,6 +129,7 @@ TEST_F(RandomConfigurations, BreakNoContract) {
   EXPECT_EQ(wrong, 0) << "of " << wanted;
   // Not hollow: each contract spoke, most of them in every run.
   for (const contract::Contract* contract : contract::builtin_contracts()) {
+    if (contract->name() == "numerics") continue;
     EXPECT_GT(kept[std::string(contract->name())], wanted / 10) << contract->name();
   }
 }

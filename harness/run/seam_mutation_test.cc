@@ -81,6 +81,24 @@ std::vector<Row> rows() {
        false,
        {"seams.warmup.combine_rows=fixed"}},
       {"jit.compiler", "lenient", zero, "raises", "keys-valid", true},
+      {"profile.indexer_logits", "absent", "profile-without-the-logits.yaml", "B", "memory-covers"},
+      {"profile.tokens", "all_batched", "profile-more-than-can-be-served.yaml", "B",
+       "memory-covers"},
+      {"kv.sizing", "profile_only", "kv-pool-takes-everything.yaml", "B", "memory-covers"},
+      {"warmup.row_classes", "round_counts", "counts-of-another-class.yaml", "B",
+       "signatures-match"},
+      {"warmup.autotune_batch", "uniform_uncapped", "autotune-over-the-request-limit.yaml", "B",
+       "dummy-legal"},
+      {"warmup.scratch_blocks", "kept", "warmup-keeps-its-requests.yaml", "B",
+       "nothing-left-behind"},
+      // These need contents: their scenarios run on a device that executes.
+      {"warmup.dummy_slots", "null_block", "dummy-slots-in-the-null-block.yaml", "B",
+       "nothing-left-behind"},
+      {"warmup.dummy_inputs", "as_found", "dummy-inputs-as-found.yaml", "B", "dummy-legal"},
+      {"capture.c128_branch", "recorded", "c128-entries-never-written.yaml", "B", "numerics"},
+      {"attention.topk_length", "ignored", "combined-tails-are-read.yaml", "B", "numerics"},
+      {"attention.window_padding", "counted", "window-padding-counted.yaml", "B", "numerics"},
+      {"rope.window_layers", "plain", "rope-of-window-layers.yaml", "yarn", "numerics"},
   };
 }
 

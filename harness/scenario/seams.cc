@@ -108,6 +108,22 @@ const std::vector<SeamRule>& seams() {
        "whether a dummy step fills its ids and positions, or uses what is in their buffers",
        "NVIDIA/TensorRT-LLM#5947 (2025-07-11): offsets of the iteration before; vLLM at "
        "d40c3e3c00, v1/worker/gpu/input_batch.py make_dummy fills"},
+      {"capture.c128_branch",
+       {"every_step", "recorded"},
+       "whether each step decides by itself that none of its tokens ends a window of 128, or the "
+       "decision of a captured dummy step holds for all",
+       "vllm-project/vllm#48957 (2026-07-22) brought the host's flag, #51430 froze it into graphs, "
+       "#51768 and #52401 (2026-08-15) answered"},
+      {"attention.topk_length",
+       {"honoured", "ignored"},
+       "whether prefill attention stops at each row's length, or reads the tail of combined "
+       "indices that nobody wrote",
+       "vllm-project/vllm#50298 (2026-07-30): outputs of the caller, not initialised behind the "
+       "length; nvidia/flashmla.py _forward_prefill"},
+      {"attention.window_padding",
+       {"excluded", "counted"},
+       "whether the padded width of a window is its length in decode attention",
+       "vllm-project/vllm#57432 (2026-09-17): 133 keys padded to 256 gave 133/256 of the result"},
       {"c128a.width",
        {"full_stride", "packed"},
        "row width of the C128A index tensor: full stride, or the next power of two of the batch's "

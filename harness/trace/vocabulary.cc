@@ -140,6 +140,9 @@ const std::vector<FigureRule>& figures() {
       {"output_tokens", "tokens", kHigher, "tokens that serve produced"},
       {"preemptions", "requests", kLower, "requests that lost their blocks to older ones in serve"},
       {"peak_rss_bytes", "bytes", kLower, "peak resident host memory, largest worker"},
+      {"numerics_error", "of the reference's norm", kLower,
+       "largest row error against an independent computation"},
+      {"numerics_checks", "checks", kNone, "comparisons with an independent computation"},
       {"skips", "steps", kLower, "warmup steps that were requested and not executed"},
   };
   return rules;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "harness/contract/key_use.h"
+#include "harness/contract/numeric_checks.h"
 #include "harness/contract/view.h"
 #include "harness/trace/vocabulary.h"
 #include "harness/verdict/mask.h"
@@ -53,6 +54,7 @@ class Collector {
     for (std::size_t i = 0; i < view_.size(); ++i) event(i);
     times();
     keys();
+    numerics();
     if (!run_.workers.empty()) {
       std::int64_t peak = 0;
       for (const WorkerEnd& w : run_.workers) peak = std::max(peak, w.peak_rss_bytes);
@@ -161,6 +163,14 @@ class Collector {
       for (const auto& a : run_.allowed)
         if (a.finding.contract == "keys-valid") invalid.insert(a.finding.key);
       set("keys_invalid", {invalid.begin(), invalid.end()});
+    }
+  }
+
+  void numerics() {
+    const auto checks = contract::numeric_checks(view_);
+    for (const contract::NumericCheck& check : checks) {
+      derived_.raise("numerics_error", check.rank, check.error);
+      derived_.add("numerics_checks", check.rank, static_cast<double>(check.count));
     }
   }
 

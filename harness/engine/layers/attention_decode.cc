@@ -48,10 +48,10 @@ void decode_attention(const AttentionCall& call, const Tensor& q, const Tensor& 
     execute(call.exec, layer.ref, ops::TilePlan{tokens, swa.decode_lens, extra.lens});
   }
   const Tensor query = make_tensor(DType::kBf16, {tokens, 1, q.dim(1), q.dim(2)}, q.address);
-  execute(
-      call.exec, layer.ref,
-      ops::SparseDecode{query, layer.swa.view, swa.decode_indices(), swa.decode_lens, extra.cache,
-                        extra.indices, extra.lens, layer.w(WeightId::kAttnSink), out});
+  execute(call.exec, layer.ref,
+          ops::SparseDecode{query, layer.swa.view, swa.decode_indices(), swa.decode_lens,
+                            extra.cache, extra.indices, extra.lens, layer.w(WeightId::kAttnSink),
+                            out, call.context().seam_is("attention.window_padding", "counted")});
 }
 
 }  // namespace warmgate::engine

@@ -129,10 +129,11 @@ void prefill_attention(const AttentionCall& call, const Tensor& q, const Tensor&
     const Tensor kv =
         make_tensor(DType::kBf16, {requests * chunk.rows, 1, call.dims.head_dim}, views[0].address);
     const Tensor indices = make_tensor(DType::kI32, {chunk.tokens, 1, width}, views[1].address);
-    execute(call.exec, layer.ref,
-            ops::SparsePrefill{q.slice(chunk.token_begin, chunk.tokens), kv, indices, views[2],
-                               layer.w(WeightId::kAttnSink),
-                               out.slice(chunk.token_begin, chunk.tokens)});
+    execute(
+        call.exec, layer.ref,
+        ops::SparsePrefill{q.slice(chunk.token_begin, chunk.tokens), kv, indices, views[2],
+                           layer.w(WeightId::kAttnSink), out.slice(chunk.token_begin, chunk.tokens),
+                           call.context().seam_is("attention.topk_length", "honoured")});
   }
 }
 

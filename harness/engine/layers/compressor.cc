@@ -16,7 +16,14 @@ void run_compressor(const AttentionCall& call, const Projected& in) {
   const bool c4 = layer.kind == Kind::kC4a;
   const std::int64_t entries = c4 ? step.host->windows4 : step.host->windows128;
   // A host-side branch: no token of this step ends a window of 128, so there is no entry to make.
-  if (!c4 && entries == 0) return;
+  // Recorded into a graph it stays as it was then, whatever a later step needs.
+  bool skips = !c4 && entries == 0;
+  if (step.host->recorded) {
+    layer.recorded_skip = skips;
+  } else if (layer.recorded_skip) {
+    skips = *layer.recorded_skip;
+  }
+  if (skips) return;
   require(context, layer, Resource::kCompressedCache);
   execute(
       call.exec, layer.ref,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "harness/engine/layers/dims.h"
 #include "harness/engine/layers/resources.h"
@@ -23,6 +24,8 @@ struct LayerState {
   Tensor cos_sin;      // [rope rows, R] fp32
   BoundCache swa, compressed, state, indexer, indexer_state;
   int lane = 0;  // of the workspace
+  /// Whether the compressor skipped its windows in the step whose host branches were recorded.
+  std::optional<bool> recorded_skip;
   DeviceMemory::Site activations = -1;
 
   const Tensor& w(WeightId id) const { return weights[static_cast<std::size_t>(id)]; }

@@ -30,6 +30,7 @@ void check(const BatchRequest& r, const Dims& d) {
 void StepHost::build(const Batch& step, const Dims& d) {
   batch.assign(step.requests.begin(), step.requests.end());
   dummy = step.dummy;
+  recorded = step.recorded;
   requests = static_cast<std::int64_t>(batch.size());
   tokens = max_query_len = max_seq_len = windows4 = windows128 = 0;
   if (requests > d.max_seqs) {

@@ -13,6 +13,7 @@ namespace warmgate::engine {
 
 struct StepHost {
   bool dummy = false;
+  bool recorded = false;  // this step's host branches are kept for all later ones
   std::int64_t tokens = 0, requests = 0;
   std::int64_t max_query_len = 0, max_seq_len = 0;
   std::int64_t windows4 = 0, windows128 = 0;  // tokens that complete a window of 4, of 128

@@ -1,5 +1,7 @@
 // Sparse attention on the host.
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "harness/engine/ops/cpu_tensor.h"
 #include "harness/engine/ops/sparse_attention.h"
@@ -9,6 +11,24 @@
 namespace warmgate::engine::ops {
 
 using namespace host;
+
+namespace {
+
+/// Rows of indices of which all columns count, each through `map`. A row of length 0 (no token)
+/// stays without keys.
+struct WholeRows {
+  WholeRows() = default;
+  template <class Map>
+  WholeRows(const std::int32_t* from, const std::int32_t* lens_in, std::int64_t tokens,
+            std::int64_t width, Map map)
+      : indices(static_cast<std::size_t>(tokens * width)), lens(lens_in, lens_in + tokens) {
+    for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = map(from[i]);
+    for (std::int32_t& length : lens) length = length > 0 ? static_cast<std::int32_t>(width) : 0;
+  }
+  std::vector<std::int32_t> indices, lens;
+};
+
+}  // namespace
 
 void run(const DequantGather& p, const Device& device) {
   need_host(p.kernel, device);
@@ -37,6 +57,13 @@ void run(const SparsePrefill& p, const Device& device) {
   a.lens = i32(p.lens);
   a.sink = fp32(p.sink);
   a.out = bf16(p.out);
+  WholeRows whole;
+  if (!p.honours_lens) {
+    whole = WholeRows(a.indices, a.lens, a.tokens, a.width,
+                      [&](std::int32_t index) { return index < p.kv.rows() ? index : -1; });
+    a.indices = whole.indices.data();
+    a.lens = whole.lens.data();
+  }
   kernel::sparse_prefill(a);
 }
 
@@ -58,6 +85,13 @@ void run(const SparseDecode& p, const Device& device) {
   }
   a.sink = fp32(p.sink);
   a.out = bf16(p.out);
+  WholeRows whole;
+  if (p.counts_padding) {
+    whole = WholeRows(a.indices, a.lens, a.tokens, a.width,
+                      [](std::int32_t index) { return std::max(index, 0); });
+    a.indices = whole.indices.data();
+    a.lens = whole.lens.data();
+  }
   kernel::sparse_decode(a);
 }
 

@@ -46,6 +46,8 @@ inline Reason width_fits(const char* name, const Tensor& indices, std::int64_t h
 struct SparsePrefill {
   static constexpr std::string_view kernel = "flash_mla_sparse_fwd";
   Tensor q, kv, indices, lens, sink, out;
+  /// False: the whole width of a row counts, but for indices below 0 or behind the last key.
+  bool honours_lens = true;
   std::int64_t rows() const { return q.rows(); }
   template <class V>
   void arguments(V& v) const {
@@ -107,6 +109,9 @@ void run(const TilePlan& p, const Device& device);
 struct SparseDecode {
   static constexpr std::string_view kernel = "flash_mla_sparse_decode";
   Tensor q, cache, indices, lens, extra_cache, extra_indices, extra_lens, sink, out;
+  /// True: the padded width of a window counts as its length, and padding is the first slot of the
+  /// null block, a key of zeros.
+  bool counts_padding = false;
   std::int64_t rows() const { return q.rows(); }
   template <class V>
   void arguments(V& v) const {

@@ -1,6 +1,7 @@
 #include "harness/engine/phases/session.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace warmgate::engine {
 
@@ -20,7 +21,13 @@ void Session::step(const Batch& batch, bool with_draft) {
   }
   if (with_draft) shape.draft_rows = model->draft_rows(shape.prefills + shape.decodes);
   steps.add(shape);
+  const bool spoil = spoils && batch.dummy;
+  if (spoil) {
+    static constexpr std::uint8_t kPatterns[] = {0xff, 0x7f, 0x00};
+    model->spoil(kPatterns[spoiled++ % std::size(kPatterns)]);
+  }
   model->step(batch, with_draft);
+  if (spoil) model->restore_null_block();
   recorder.heartbeat();
 }
 

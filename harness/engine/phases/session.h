@@ -36,6 +36,8 @@ struct Session {
   std::int64_t profile_peak_bytes = 0;  // made in profile
   KvPlan plan;                          // made in kv
   std::int64_t all_blocks = 0;          // free right after the slab was made; 0 before
+  bool spoils = false;                  // dummy steps find spoiled contents
+  std::size_t spoiled = 0;              // dummy steps that did
 
   bool seam_is(const char* name, const char* value) const { return config.seams.at(name) == value; }
   bool drafts() const { return config.drafter.active(); }

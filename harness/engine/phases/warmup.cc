@@ -139,6 +139,8 @@ void warmup(Session& s) {
   }
   if (s.config.probe_keys) probe_keys(*s.kernels, s.recorder);
   tell_state(s, "before warmup");
+  SpoiledContents spoiled(s);
+  spoiled.begin();
   for (const Stage& stage : stages) {
     const std::string skipped = stage.run(s);
     if (skipped.empty()) {
@@ -147,7 +149,7 @@ void warmup(Session& s) {
       s.recorder.skip(stage.name, skipped, true);
     }
   }
-  if (s.config.checks.numerics != "off") spoiled_steps(s);
+  spoiled.end();
   tell_state(s, "after warmup");
   if (s.seam_is("workspace.lock", "after_warmup")) s.workspace->lock();
   s.recorder.counter("workspace_bytes", static_cast<double>(s.workspace->total_bytes()));
