@@ -168,7 +168,7 @@ Tensor EngineModel::Impl::logits_of(const LayerRef& ref, const Tensor& residual,
   execute(exec, ref,
           ops::RmsNorm{picked_rows, w(norm), picked_rows, context.config.model.rms_norm_eps});
   const Tensor shard = act.make(DType::kFp32, {rows, dims.rank_vocab});
-  execute(exec, ref, ops::Gemm{"stand_in.lm_head_gemm", picked_rows, w(WeightId::kLmHead), shard});
+  execute(exec, ref, ops::Gemm{"lm_head_gemm", picked_rows, w(WeightId::kLmHead), shard});
   if (dims.tp == 1) return shard;
   const Tensor all = act.make(DType::kFp32, {rows, dims.vocab});
   gather_from_ranks(context, shard, all);

@@ -26,6 +26,14 @@ inline std::map<std::string, std::string> default_seams() {
   return out;
 }
 
+/// The first device that does not only account.
+inline std::string executing_device() {
+  for (const std::string_view name : device_names()) {
+    if (device_named(name).executes()) return std::string(name);
+  }
+  throw std::runtime_error("no device executes");
+}
+
 /// [0,0] + [4,128]*20 + [4,0,0,0], 43 layers, with the DSpark drafter of three.
 inline scenario::Resolved flash(bool drafter = true) {
   scenario::Resolved r;

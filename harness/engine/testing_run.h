@@ -17,14 +17,6 @@
 
 namespace warmgate::engine::testing {
 
-/// The first device that does not only account.
-inline std::string executing_device() {
-  for (const std::string_view name : device_names()) {
-    if (device_named(name).executes()) return std::string(name);
-  }
-  throw std::runtime_error("no device executes");
-}
-
 /// 64 of the compressed entries are chosen, so that contexts from 260 tokens on are scored.
 inline scenario::Resolved executed(std::vector<std::int64_t> ratios) {
   scenario::Resolved r = small(std::move(ratios), 1024, 320, 8);

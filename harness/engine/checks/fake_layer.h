@@ -102,7 +102,8 @@ class FakeLayer {
   std::vector<LayerState> layers;
 
  private:
-  DeviceMemory device_{std::int64_t{4} << 30, log.recorder, device_named("cpu")};
+  DeviceMemory device_{std::int64_t{4} << 30, log.recorder,
+                       device_named(engine::testing::executing_device())};
 
  public:
   std::unique_ptr<KvCache> cache;
@@ -110,7 +111,7 @@ class FakeLayer {
  private:
   static scenario::Resolved make_config(Kind kind, const std::string& numerics, bool fp4) {
     scenario::Resolved r = engine::testing::small({ratio_of(kind)}, 4096, 512, 4);
-    r.device = "cpu";
+    r.device = engine::testing::executing_device();
     r.checks.numerics = numerics;
     auto& m = r.model;
     m.hidden_size = 96;
