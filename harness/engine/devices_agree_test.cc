@@ -12,21 +12,18 @@ namespace {
 
 using nlohmann::json;
 
-/// Events without what may differ: times, addresses, contents. Where ops are executed, warmup goes
-/// on to spoiled steps behind its last stage.
+/// Events without what may differ: times, addresses, contents. Checks are off: with them warmup
+/// serves a request of its own around its dummy steps.
 std::vector<std::string> story(scenario::Resolved config, const std::string& device) {
   config.device = device;
+  config.checks.numerics = "off";
   test::Events events;
   jit::Compiler compiler({{}, jit::Backend::kHost});
   const auto collectives = make_local_collectives();
   EXPECT_TRUE(run_engine(config, events.writer, *collectives, compiler)) << device;
   std::vector<std::string> out;
-  bool warmed = false;
   for (json event : events.all()) {
     const std::string ev = event["ev"];
-    if (ev == "phase_begin") warmed = false;
-    if (warmed) continue;
-    warmed = ev == "stage" && event["stage"] == "covering_steps" && event["status"] == "done";
     if (ev == "step") event.erase("id");
     if (ev == "check" || ev == "heartbeat") continue;
     for (const char* field :
