@@ -167,7 +167,7 @@ void fill_seeded(const SeededMatrix& m, E4m3* out, Ue8m0* scales) {
   const std::vector<int> least = least_levels(m);
   for (std::size_t i = 0; i < least.size(); ++i) scales[i] = scale_of(m.exponent + least[i]);
   std::fill_n(out, rows_of(m) * m.columns, E4m3{0});
-  const Table<E4m3> values = table<E4m3>(0, 0, to_e4m3);
+  const Table<E4m3> values = table<E4m3>(0, 0, [](float value) { return to_e4m3(value); });
   Levels levels(m);
   each_row(m, [&](std::int64_t local, std::int64_t row) {
     levels.enter(row);
