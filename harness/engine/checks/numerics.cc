@@ -1,7 +1,6 @@
 #include "harness/engine/checks/numerics.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "harness/engine/checks/read.h"
@@ -80,7 +79,7 @@ void Numerics::pick_logit_rows() {
 }
 
 std::int64_t Numerics::most(std::int64_t sampled) const {
-  return extent_ == Extent::kAll ? std::numeric_limits<std::int64_t>::max() : sampled;
+  return extent_ == Extent::kAll ? std::int64_t{1} << 40 : sampled;
 }
 
 Numerics::Request Numerics::request(std::int64_t token) const {

@@ -13,7 +13,7 @@
 #include "kernels/reference/indexer.h"
 #include "kernels/reference/linear.h"
 #include "kernels/reference/number.h"
-#include "kernels/reference/output.h"
+#include "kernels/reference/quantise.h"
 #include "kernels/reference/visible.h"
 
 namespace warmgate::engine::checks {
@@ -211,19 +211,31 @@ void Numerics::check_attention(const LayerRef& ref, const ops::InverseRopeQuant&
 }
 
 void Numerics::check_operand(const LayerRef& ref, const ops::InverseRopeQuant& op) {
+  constexpr std::size_t kRun = 128;  // channels under one scale
   const LayerState& layer = state_of(ref);
   const std::int64_t dim = op.o.last();
   check("output_operand", ref, [&](Comparison& c) {
     for (const std::int64_t t : tokens_) {
       const Vector out = row_of(op.o, t), codes = row_of(op.q, t), scales = row_of(op.scales, t);
-      Vector stored(codes.size());
+      const Vector exact =
+          reference::unrotate_heads(View(out).first(codes.size()), dim, rope(layer), position(t));
       const auto in = static_cast<std::size_t>(op.q.last());
       const auto runs = static_cast<std::size_t>(op.scales.last());
-      for (std::size_t k = 0; k < stored.size(); ++k) {
-        stored[k] = codes[k] * scales[k / in * runs + k % in / 128];
+      Vector stored, right;
+      // Runs do not cross groups.
+      for (std::size_t at = 0; at < codes.size();) {
+        const std::size_t count = std::min(kRun, in - at % in);
+        const View run = View(codes).subspan(at, count), values = View(exact).subspan(at, count);
+        const double scale = scales[at / in * runs + at % in / kRun];
+        const bool power = scale > 0 && std::isfinite(scale);
+        const Vector expected =
+            reference::expected_e4m3(values, run, power ? std::ilogb(scale) : 0, 1e-10,
+                                     reference::kSlack * reference::largest(exact), false);
+        for (const double code : run) stored.push_back(code * scale);
+        right.insert(right.end(), expected.begin(), expected.end());
+        at += count;
       }
-      row(c, stored,
-          reference::output_operand(View(out).first(codes.size()), dim, rope(layer), position(t)));
+      row(c, stored, right);
     }
     poison(c, op.q, op.rows());
     poison(c, op.scales, op.rows());

@@ -42,7 +42,7 @@ TEST(Sampler, EveryKindOfStepIsSeen) {
     EXPECT_THAT(compared, Contains(p)) << p;
   }
   EXPECT_THAT(compared, SizeIs(::testing::Le(12u)));
-  EXPECT_FALSE(sampler.rows(step_of({{0, 2049, 1, {}}}), "serve", dims()).empty());  // top-k scores
+  EXPECT_FALSE(sampler.rows(step_of({{0, 2052, 1, {}}}), "serve", dims()).empty());  // top-k scores
   // Another batch, a dummy and another phase are new.
   EXPECT_FALSE(sampler.rows(step_of({{0, 5, 1, {}}, {1, 5, 1, {}}}), "serve", dims()).empty());
   EXPECT_FALSE(sampler.rows(step_of({{0, 5, 1, {}}}, true), "serve", dims()).empty());
