@@ -5,7 +5,7 @@
 
 #include "harness/run/testing.h"
 
-namespace warmgate::run {
+namespace warmgate::run::testing {
 namespace {
 
 using ::testing::HasSubstr;
@@ -18,7 +18,7 @@ constexpr const char* kSmall =
     "limits: {max_model_len: 4096, device_memory_bytes: 80 GiB}\n"
     "workload: {requests: 1, prompt_tokens: 8, output_tokens: 2}\n";
 
-class Fits : public testing::Product {
+class Fits : public Product {
  protected:
   // What loading or planning says is wrong; "" if it ran.
   std::string refused(const std::string& text) {
@@ -128,4 +128,4 @@ TEST_F(Fits, OptionsThatNameNothingUsable) {
 }
 
 }  // namespace
-}  // namespace warmgate::run
+}  // namespace warmgate::run::testing
