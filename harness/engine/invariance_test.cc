@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "harness/engine/ops/cpu_threads.h"
 #include "harness/engine/testing_run.h"
 
 namespace warmgate::engine {
@@ -150,6 +151,28 @@ TEST(InvarianceOfSeams, WidthsAndNumberFormats) {
   fp4_decode.open(0, key, kPrompt);
   fp4_decode.all(0, 1);
   expect_same(fp4_whole.traces, fp4_decode.traces, key, "fp4 decode");
+}
+
+// Rows are shared out to threads where ops are large; here always.
+TEST(InvarianceOfThreads, AnyNumber) {
+  const std::uint64_t key = fresh_seed();
+  for (auto config : {executed({0, 4, 128}), executed({4})}) {
+    if (config.model.num_hidden_layers == 1) config.model.indexer_cache_dtype = "fp4";
+    config.model.hidden_size = 512;  // several blocks of outputs
+    Served alone(config), shared(config);
+    ops::host::force_threads(1);
+    alone.open(0, key, kPrompt);
+    alone.all(0, 77);
+    for (const int threads : {2, 3, 4}) {
+      ops::host::force_threads(threads);
+      shared.traces.written.clear();
+      shared.open(0, key, kPrompt);
+      shared.all(0, 77);
+      expect_same(alone.traces, shared.traces, key, std::to_string(threads) + " threads");
+      shared.rank.model().release_request(0);
+    }
+    ops::host::force_threads(0);
+  }
 }
 
 // That the comparison can fail: one other token is another row, and everything after it too.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "harness/engine/ops/cpu_tensor.h"
+#include "harness/engine/ops/cpu_threads.h"
 #include "harness/engine/ops/decoder.h"
 #include "kernels/cpu/decoder.h"
 #include "kernels/cpu/gemm.h"
@@ -50,7 +51,14 @@ void run(const Moe& p, const Device& device) {
   m.w13 = shared ? weights(p.shared_w13) : first_matrix(p.w13);
   m.w2 = shared ? weights(p.shared_w2) : first_matrix(p.w2);
   m.y = bf16(p.y);
-  kernel::gated_mlp(m);
+  share_rows(m.tokens, 8, m.tokens * (m.w13.rows * m.w13.columns + m.w2.rows * m.w2.columns),
+             [&](std::int64_t begin, std::int64_t end) {
+               kernel::GatedMlp part = m;
+               part.tokens = end - begin;
+               part.x += begin * m.w13.columns;
+               part.y += begin * m.w2.rows;
+               kernel::gated_mlp(part);
+             });
 }
 
 void run(const MeanOfCopies& p, const Device& device) {

@@ -1,5 +1,8 @@
 // Projections and norms on the host.
+#include <algorithm>
+
 #include "harness/engine/ops/cpu_tensor.h"
+#include "harness/engine/ops/cpu_threads.h"
 #include "harness/engine/ops/gemm.h"
 #include "harness/engine/ops/output_projection.h"
 #include "kernels/cpu/gemm.h"
@@ -20,7 +23,16 @@ void run(const Gemm& p, const Device& device) {
   g.y = at<void>(p.y);
   g.x_stride = p.x.strides[0];
   g.y_stride = p.y.strides[0];
-  kernel::gemm(g);
+  const std::int64_t element = bits_of(p.y.dtype) / 8;
+  // Outputs are shared out, so that each weight is decoded once. A block of scales starts every
+  // 128.
+  share_rows(g.w.rows, 128, g.tokens * g.w.rows * g.w.columns,
+             [&](std::int64_t begin, std::int64_t end) {
+               kernel::Gemm part = g;
+               part.w = rows_of(g.w, begin, end);
+               part.y = static_cast<char*>(g.y) + begin * element;
+               kernel::gemm(part);
+             });
 }
 
 void run(const RmsNorm& p, const Device& device) {
@@ -43,8 +55,13 @@ void run(const InverseRopeQuant& p, const Device& device) {
 
 void run(const GroupedProjection& p, const Device& device) {
   need_host(p.kernel, device);
-  kernel::grouped_projection({p.x.rows(), p.x.dim(1), p.z.dim(2), p.x.dim(2), bytes(p.x),
-                              fp32(p.scales), weights(p.w), bf16(p.z)});
+  const std::int64_t groups = p.x.dim(1), inputs = p.x.dim(2), rank = p.z.dim(2);
+  share_rows(p.x.rows(), 8, p.x.rows() * p.w.elements(), [&](std::int64_t begin, std::int64_t end) {
+    kernel::grouped_projection({end - begin, groups, rank, inputs,
+                                bytes(p.x) + begin * groups * inputs,
+                                fp32(p.scales) + begin * groups * p.scales.last(), weights(p.w),
+                                bf16(p.z) + begin * groups * rank});
+  });
 }
 
 }  // namespace warmgate::engine::ops

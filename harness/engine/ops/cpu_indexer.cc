@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "harness/engine/ops/cpu_tensor.h"
+#include "harness/engine/ops/cpu_threads.h"
 #include "harness/engine/ops/indexer.h"
 #include "kernels/cpu/indexer.h"
 #include "kernels/cpu/topk.h"
@@ -53,7 +54,21 @@ void run(const MqaLogitsPrefill& p, const Device& device) {
   m.key_end = i32(p.key_end);
   m.logits = fp32(p.logits);
   m.logits_stride = p.logits.strides[0];
-  kernel::mqa_logits_prefill(m);
+  const std::int64_t q_row =
+      m.heads * (m.format == kernel::IndexFormat::kFp8 ? p.q.last() : p.q.last() / 2);
+  share_rows(m.tokens, 8, p.logits.elements() * m.heads * kernel::kIndexDim,
+             [&](std::int64_t begin, std::int64_t end) {
+               kernel::MqaLogitsPrefill part = m;
+               part.tokens = end - begin;
+               part.q += begin * q_row;
+               if (m.q_scales != nullptr)
+                 part.q_scales += begin * m.heads * (kernel::kIndexDim / kernel::kMxRun);
+               part.w += begin * m.heads;
+               part.key_start += begin;
+               part.key_end += begin;
+               part.logits += begin * m.logits_stride;
+               kernel::mqa_logits_prefill(part);
+             });
 }
 
 void run(const MqaLogitsPaged& p, const Device& device) {

@@ -72,6 +72,20 @@ inline kernel::Weights weights(const Tensor& w, const Tensor& whole, std::int64_
       w.dtype == DType::kFp8 ? first / 128 * ceil_div(w.last(), 128) : first * w.last() / 32;
   return out;
 }
+/// Rows begin..end-1; begin is a multiple of 128.
+inline kernel::Weights rows_of(const kernel::Weights& w, std::int64_t begin, std::int64_t end) {
+  kernel::Weights out = w;
+  const std::int64_t bits = w.type == kernel::WeightType::kFp32   ? 32
+                            : w.type == kernel::WeightType::kBf16 ? 16
+                            : w.type == kernel::WeightType::kFp8  ? 8
+                                                                  : 4;
+  out.data = static_cast<const char*>(w.data) + begin * w.columns * bits / 8;
+  if (w.scales != nullptr) {
+    out.scales += bits == 8 ? begin / 128 * ceil_div(w.columns, 128) : begin * w.columns / 32;
+  }
+  out.rows = end - begin;
+  return out;
+}
 /// Matrix 0 of w [n,out,in], whose scales lie behind the values of all n.
 inline kernel::Weights first_matrix(const Tensor& w) {
   return {weight_type(w.dtype), at<const void>(w),
