@@ -241,12 +241,6 @@ TEST(Parse, ListsOfNames) {
   EXPECT_THAT(p.line->run.variants, ElementsAre("A[x=1,y=2]", "B"));
 }
 
-TEST(Parse, TwoReportsAreTwoFiles) {
-  EXPECT_THAT(parsed({"run", "a.yaml", "--json", "out", "--junit", "out"}).err,
-              HasSubstr("two reports"));
-  EXPECT_TRUE(parsed({"run", "a.yaml", "--json", "-", "--junit", "out"}).line.has_value());
-}
-
 TEST(Nearest, FindsTyposAndNothingElse) {
   EXPECT_EQ(nearest("gaet", kCommands), "gate");
   EXPECT_EQ(nearest("resolv", kCommands), "resolve");

@@ -69,15 +69,6 @@ bool take_names(const std::vector<std::string>& words, std::vector<std::string>&
   return true;
 }
 
-std::string first_twice(const std::vector<std::string>& words) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    for (std::size_t k = 0; k < i; ++k) {
-      if (!words[i].empty() && words[i] == words[k]) return words[i];
-    }
-  }
-  return "";
-}
-
 std::optional<verdict::Verdict> verdict_of(std::string name) {
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (name == "fail") return verdict::Verdict::kFail;

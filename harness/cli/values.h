@@ -28,9 +28,6 @@ std::vector<std::string> split_names(std::string_view text);
 /// The names of an option that may be repeated or hold a list; false if one is empty.
 bool take_names(const std::vector<std::string>& words, std::vector<std::string>& out);
 
-/// A word that is there twice, "" if none is (empty words do not count).
-std::string first_twice(const std::vector<std::string>& words);
-
 /// fail, inconclusive, infra or skip, in any case of letters; nothing for another word.
 std::optional<verdict::Verdict> verdict_of(std::string name);
 

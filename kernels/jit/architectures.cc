@@ -35,7 +35,8 @@ std::string ask(const std::string& arch, const NvrtcFile& file) {
   nothing.source = "\n";
   nothing.options = {"-arch=" + arch};
   const NvrtcResult result = library->compile(nothing);
-  if (result.ok || result.log.find("gpu-architecture") == std::string::npos) return "";
+  // "invalid value for --gpu-architecture", or of a later stage "no value … with --nv_arch".
+  if (result.ok || result.log.find("arch") == std::string::npos) return "";
   std::string out = "NVRTC " + file.version + " has no " + arch;
   std::string known;
   for (const int number : library->architectures())
