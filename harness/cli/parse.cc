@@ -122,9 +122,12 @@ void add_judging(CLI::App* sub, CommandLine& line, Raw& raw) {
   sub->add_option("--junit", line.junit, "write JUnit XML")->type_name("FILE");
   sub->add_option("--markdown", line.markdown, "write a summary as Markdown, at most 1 MiB")
       ->type_name("FILE");
-  sub->add_flag("--github,!--no-github", line.github,
-                "annotations, and the summary appended to $GITHUB_STEP_SUMMARY; by default where "
-                "GITHUB_ACTIONS=true");
+  sub->add_flag_callback(
+         "--github", [&line] { line.github = true; },
+         "annotations, and the summary appended to $GITHUB_STEP_SUMMARY; by "
+         "default where GITHUB_ACTIONS=true")
+      ->excludes(sub->add_flag_callback(
+          "--no-github", [&line] { line.github = false; }, "neither"));
 }
 
 void add_json(CLI::App* sub, CommandLine& line, const char* what) {
