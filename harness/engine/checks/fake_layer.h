@@ -11,7 +11,7 @@
 #include "harness/engine/ops/indexer.h"
 #include "harness/engine/ops/output_projection.h"
 #include "harness/engine/ops/query_key.h"
-#include "harness/engine/testing.h"
+#include "harness/engine/testing_run.h"
 #include "kernels/reference/attention.h"
 #include "kernels/reference/cache.h"
 #include "kernels/reference/compressor.h"
