@@ -1,54 +1,15 @@
-#include "harness/engine/phases/scheduler.h"
-
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <random>
+
+#include "harness/engine/phases/scheduler_testing.h"
 
 namespace warmgate::engine {
 namespace {
 
-/// One group of blocks that are kept, one whose blocks behind a window come free.
-class FakeBlocks final : public BlockSource {
- public:
-  explicit FakeBlocks(std::int64_t blocks, std::int64_t block_tokens = 16, std::int64_t window = 0)
-      : free_(blocks), all_(blocks), block_tokens_(block_tokens), window_(window) {}
-  bool grow(std::int64_t row, std::int64_t tokens) override {
-    const std::int64_t missing = (tokens + block_tokens_ - 1) / block_tokens_ - held_[row];
-    if (missing > free_) return false;
-    if (missing > 0) {
-      free_ -= missing;
-      held_[row] += missing;
-    }
-    return true;
-  }
-  void free_window(std::int64_t row, std::int64_t computed) override {
-    if (window_ == 0) return;
-    const std::int64_t behind = std::max<std::int64_t>(0, computed - window_ + 1) / block_tokens_;
-    const std::int64_t more = std::min(behind, held_[row]) - freed_[row];
-    if (more > 0) {
-      freed_[row] += more;
-      free_ += more;
-    }
-  }
-  void release(std::int64_t row) override {
-    free_ += held_[row] - freed_[row];
-    held_.erase(row);
-    freed_.erase(row);
-  }
-  std::int64_t free_blocks() const override { return free_; }
-  bool all_back() const { return free_ == all_; }
-
- private:
-  std::int64_t free_, all_, block_tokens_, window_;
-  std::map<std::int64_t, std::int64_t> held_, freed_;
-};
-
-scenario::Workload one_group(std::int64_t count, std::int64_t prompt, std::int64_t output,
-                             std::int64_t start = 0) {
-  return {{{count, prompt, output, start, "greedy"}}};
-}
+using test::FakeBlocks;
+using test::one_group;
 
 struct Served {
   std::vector<Batch> batches;
@@ -195,64 +156,6 @@ TEST(Scheduler, AShortPoolPreemptsTheNewestAndEndsAllTheSame) {
   const Served undisturbed = run_all(calm);
   for (std::size_t i = 0; i < 2; ++i)
     EXPECT_EQ(run.finished[i].digest, undisturbed.finished[i].digest);
-}
-
-/// Serves everything with ids that say whose they are and where they stand.
-std::vector<ServedRequest> serve_ids(Scheduler& scheduler) {
-  const auto id_of = [](const ServedRequest& r) { return r.id * 1000 + r.prompt + r.produced; };
-  std::vector<ServedRequest> finished;
-  while (!scheduler.done()) {
-    const Batch batch = scheduler.next();
-    for (const BatchRequest& r : batch.requests) {
-      EXPECT_EQ(static_cast<std::int64_t>(r.ids.size()), r.query);
-      const std::int64_t request = r.ids[0] / 1000;
-      for (std::size_t i = 0; i < r.ids.size(); ++i)
-        EXPECT_EQ(r.ids[i], request * 1000 + r.computed + static_cast<std::int64_t>(i));
-    }
-    scheduler.complete(
-        [&](const ServedRequest& r) {
-          const BatchRequest& part = batch.requests.at(r.place);
-          EXPECT_EQ(part.request, r.row);
-          EXPECT_EQ(part.computed + part.query, r.prompt + r.produced);
-          return id_of(r);
-        },
-        [&](const ServedRequest& r) { finished.push_back(r); });
-  }
-  return finished;
-}
-
-TEST(Scheduler, BatchesCarryTheIdsOfTheirTokensAlsoWhenComputedAnew) {
-  const auto prompt_ids = [](std::int64_t request, std::int64_t p) { return request * 1000 + p; };
-  scenario::Workload workload = one_group(2, 8, 8);
-  workload.groups.push_back({2, 20, 5, 3, "late"});
-  std::vector<std::uint64_t> calm_digests;
-  for (const std::int64_t blocks_there : {100, 6}) {
-    FakeBlocks blocks(blocks_there, 4);
-    Scheduler scheduler({30, 4, 64}, workload, blocks, prompt_ids);
-    auto finished = serve_ids(scheduler);
-    EXPECT_EQ(scheduler.preemptions() > 0, blocks_there < 100);
-    ASSERT_EQ(finished.size(), 4u);
-    std::sort(finished.begin(), finished.end(),
-              [](const auto& a, const auto& b) { return a.id < b.id; });
-    for (const ServedRequest& r : finished) {
-      ASSERT_EQ(static_cast<std::int64_t>(r.ids.size()), r.prompt + r.produced);
-      for (std::size_t p = 0; p < r.ids.size(); ++p)
-        EXPECT_EQ(r.ids[p], r.id * 1000 + static_cast<std::int64_t>(p));
-      if (blocks_there == 100) {
-        calm_digests.push_back(r.digest);
-      } else {
-        EXPECT_EQ(r.digest, calm_digests.at(static_cast<std::size_t>(r.id)));
-      }
-    }
-  }
-}
-
-TEST(Scheduler, WithoutPromptIdsNoneAreKept) {
-  FakeBlocks blocks(100);
-  Scheduler scheduler({8, 4, 64}, one_group(1, 5, 3), blocks);
-  const Served run = run_all(scheduler);
-  for (const Batch& batch : run.batches) EXPECT_TRUE(batch.requests[0].ids.empty());
-  EXPECT_TRUE(run.finished.at(0).ids.empty());
 }
 
 TEST(Scheduler, NobodyOvertakesARequestThatWaitsForBlocks) {
