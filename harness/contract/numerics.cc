@@ -44,6 +44,12 @@ std::vector<NumericCheck> numeric_checks(const View& view) {
 
 namespace {
 
+// A worker may claim any number; the smallest integer has no positive counterpart.
+std::size_t magnitude(std::int64_t count) {
+  const auto bits = static_cast<std::uint64_t>(count);
+  return count < 0 ? std::uint64_t{0} - bits : bits;
+}
+
 constexpr const char* kName = "numerics";
 
 Finding finding(const NumericCheck& c, const char* what, std::string expected, std::string seen) {
@@ -100,13 +106,11 @@ class Numerics : public Contract {
       }
       if (const NumericCheck* c = worst.mismatches.check)
         fold.add(finding(*c, "exact", "no element that differs",
-                         counted(static_cast<std::size_t>(std::llabs(c->mismatches)), "element") +
-                             " that differ"),
+                         counted(magnitude(c->mismatches), "element") + " that differ"),
                  where_text(*c));
       if (const NumericCheck* c = worst.poisoned.check)
         fold.add(finding(*c, "poison", "no poison left",
-                         counted(static_cast<std::size_t>(std::llabs(c->poisoned)), "element") +
-                             " still poisoned"),
+                         counted(magnitude(c->poisoned), "element") + " still poisoned"),
                  where_text(*c));
     }
     return conclude(kName, fold.take(), State::kKept, measured(checks, compared));

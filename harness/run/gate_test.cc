@@ -132,13 +132,6 @@ TEST_F(Gates, WhatTheMachineLacksIsSkippedWithTheNumber) {
   EXPECT_EQ(exit_code({result.verdict}, true), 0);
 }
 
-TEST_F(Gates, AnEngineThatIsNotThereIsTheMachinesFault) {
-  options_.engine = "/nonexistent/warmgate-engine";
-  const GateResult result = run({source_dir() / "scenarios/gate/warmup-stops-short.yaml"});
-  EXPECT_EQ(result.verdict, Verdict::kInfra) << result.scenarios[0].reason;
-  EXPECT_THAT(result.scenarios[0].reason, HasSubstr("/nonexistent/warmgate-engine"));
-}
-
 TEST_F(Gates, TimesAreGatedOnlyWhereNothingRanBeside) {
   const fs::path file = command("slow-child", "gate: {time_to_ready_s: {max: 60}}\n");
   options_.repeat = 3;

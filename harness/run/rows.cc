@@ -47,7 +47,7 @@ RowWriter::RowWriter(const std::filesystem::path& path) {
 void RowWriter::gate(std::string_view state, ordered_json fields) {
   if (!is_open()) return;
   ordered_json row = start_row(state);
-  row.update(fields);
+  if (fields.is_object()) row.update(fields);
   write(row);
 }
 
@@ -58,7 +58,7 @@ void RowWriter::run(std::string_view state, const RowKey& key, ordered_json fiel
   row["path"] = key.scenario_path;
   row["variant"] = key.variant;
   row["repeat"] = key.repeat;
-  row.update(fields);
+  if (fields.is_object()) row.update(fields);
   write(row);
 }
 

@@ -149,7 +149,9 @@ TEST(Ops, CompressorAccountsForOverlap) {
                         bf16({512}),
                         {},
                         make_tensor(DType::kU8, {5, 64, 584}),
-                        make_tensor(DType::kI64, {8})};
+                        make_tensor(DType::kI64, {8}),
+                        {},
+                        {}};
   EXPECT_FALSE(can_run(p));
   EXPECT_EQ(p.window_rows(), 8);
   EXPECT_EQ(account(p).bytes, 2 * (8 * 2 * 512 * 4 + 584) + 64);
