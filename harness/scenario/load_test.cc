@@ -1,6 +1,7 @@
 // What a file means: layers and their order, matrix, extends, devices, ranks, --set.
 #include <gmock/gmock.h>
 
+#include "harness/scenario/seams.h"
 #include "harness/scenario/test_files.h"
 
 namespace warmgate::scenario {
