@@ -113,6 +113,16 @@ void EngineModel::profile_forward(std::int64_t tokens, std::int64_t requests) {
     m.context.recorder.once(line);
   }
   m.zero_inputs();
+  // Steps bring metadata of their own, which the modelled engine leaves out like all that is made
+  // after profiling: lengths to gather, key ranges of each token, a request for each gathered key.
+  Activations metadata(m.context.memory, m.step_metadata);
+  if (m.context.seam_is("kv.sizing", "counts_what_follows")) {
+    metadata.make(DType::kI32, {m.dims.max_seqs});
+    if (m.dims.has(Kind::kC4a)) {
+      metadata.make(DType::kI32, {2, m.dims.max_tokens});
+      metadata.make(DType::kI32, {m.dims.indexer_gather_rows()});
+    }
+  }
   Activations act(m.context.memory, m.model_activations);
   const Tensor taps = m.target_forward(nullptr, tokens, requests, act);
   if (m.draft_loaded) m.profile_draft(taps, tokens, requests);
