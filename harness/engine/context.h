@@ -11,6 +11,7 @@ namespace warmgate::engine {
 class DeviceMemory;  // memory/device_memory.h
 class Workspace;     // memory/workspace.h
 class Observer;      // ops/observer.h
+class OpClock;       // ops/op_clock.h
 
 struct Context {
   const scenario::Resolved& config;
@@ -21,6 +22,8 @@ struct Context {
   KernelSet& kernels;
   /// Told of ops that ran, where they execute; null: nobody.
   Observer* observer = nullptr;
+  /// Takes the time of ops that ran; null: nobody wants it.
+  OpClock* clock = nullptr;
   /// Value of a seam; every seam is present (resolved.seams).
   bool seam_is(const char* name, const char* value) const { return config.seams.at(name) == value; }
 };

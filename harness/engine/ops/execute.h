@@ -14,6 +14,7 @@
 #include "harness/engine/context.h"
 #include "harness/engine/ops/cost.h"
 #include "harness/engine/ops/device.h"
+#include "harness/engine/ops/op_clock.h"
 #include "harness/engine/ops/observer.h"
 #include "harness/engine/ops/signature.h"
 
@@ -49,12 +50,19 @@ class Executor {
   void operator()(const LayerRef& layer, const P& op, std::int64_t rows) {
     if (Reason reason = can_run(op)) [[unlikely]]
       refuse(layer, op.kernel, *reason);
-    cost_ += account(op);
+    const Cost cost = account(op);
+    cost_ += cost;
     SignatureKey key;
     op.arguments(key);
     context_.recorder.launch(op.kernel, {}, signatures_.text(key), layer, rows);
     if (!device_.executes()) return;
-    run(op, device_);
+    if (context_.clock == nullptr) {
+      run(op, device_);
+    } else {
+      const std::int64_t begin = trace::now_ns();
+      run(op, device_);
+      context_.clock->add(op.kernel, trace::now_ns() - begin, cost);
+    }
     if constexpr (Observed<P>) {
       if (context_.observer != nullptr) context_.observer->after(layer, op);
     }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "harness/engine/phases/phases.h"
@@ -28,6 +29,7 @@ void bootstrap(Session& s) {
   s.kernels.emplace(s.config, s.recorder, s.compiler);
   s.context.emplace(
       Context{s.config, s.recorder, *s.memory, *s.workspace, s.collectives, *s.kernels});
+  if (std::getenv("WARMGATE_OP_TIMES") != nullptr) s.context->clock = &s.clock.emplace();
   s.model = std::make_unique<EngineModel>(*s.context);
   s.barrier();
 }

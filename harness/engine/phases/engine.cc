@@ -21,6 +21,7 @@ constexpr Phase kPhases[] = {{"bootstrap", phases::bootstrap}, {"load", phases::
 void end_phase(Session& s, const char* status) {
   s.steps.end_phase();
   if (s.model) s.model->end_phase();
+  if (s.clock) s.clock->send(s.recorder);
   trace::Line figures("phase_end");
   if (s.memory) s.memory->end_phase(figures);
   if (s.all_blocks > 0) {

@@ -10,6 +10,7 @@
 #include "harness/engine/memory/device_memory.h"
 #include "harness/engine/memory/workspace.h"
 #include "harness/engine/model.h"
+#include "harness/engine/ops/op_clock.h"
 #include "harness/engine/phases/step_log.h"
 
 namespace warmgate::engine {
@@ -29,6 +30,7 @@ struct Session {
   std::optional<DeviceMemory> memory;
   std::optional<Workspace> workspace;
   std::optional<KernelSet> kernels;
+  std::optional<OpClock> clock;  // where WARMGATE_OP_TIMES asks for it
   std::optional<Context> context;
   std::unique_ptr<EngineModel> model;
   std::int64_t requested_bytes = 0;  // ceil(total * gpu_memory_utilization)
