@@ -49,6 +49,7 @@ double copy_gb_s(int threads) {
 
 struct Start {
   double ready_ms = -1, tokens_ms = -1;
+  std::map<std::string, double> phase_ms;
   std::vector<warmgate::trace::Event> op_times;
 };
 
@@ -84,6 +85,8 @@ Start start_engine(const fs::path& config, const fs::path& dir) {
     for (std::string line; std::getline(in, line);) {
       const auto event = warmgate::trace::parse_event(line);
       const double ms = static_cast<double>(event.t_ns - begin) / 1e6;
+      if (event.ev == "phase_begin") out.phase_ms[event.str("phase")] -= ms;
+      if (event.ev == "phase_end") out.phase_ms[event.str("phase")] += ms;
       if (event.ev == "ready") out.ready_ms = ms;
       if (event.ev == "request") out.tokens_ms = ms;
       if (event.ev == "op_time") out.op_times.push_back(event);
@@ -97,7 +100,7 @@ double median(std::vector<double> values) {
   return values.empty() ? -1 : values[values.size() / 2];
 }
 
-void op_table(const Start& start, double ceiling) {
+void op_table(const Start& start, const std::string& phase, double ceiling) {
   struct Use {
     double ns = 0, bytes = 0, flops = 0;
     std::int64_t calls = 0;
@@ -105,7 +108,7 @@ void op_table(const Start& start, double ceiling) {
   std::map<std::string, Use> by_kernel;
   double all = 0;
   for (const auto& event : start.op_times) {
-    if (event.str("phase") != "serve") continue;
+    if (event.str("phase") != phase) continue;
     Use& use = by_kernel[event.str("kernel")];
     use.ns += event.real("ns");
     use.bytes += event.real("bytes");
@@ -115,7 +118,7 @@ void op_table(const Start& start, double ceiling) {
   }
   std::vector<std::pair<std::string, Use>> rows(by_kernel.begin(), by_kernel.end());
   std::sort(rows.begin(), rows.end(), [](auto& a, auto& b) { return a.second.ns > b.second.ns; });
-  std::printf("\nops of the serve phase, %.1f ms in all\n%-34s %6s %9s %7s %8s %9s %9s\n",
+  std::printf("\nops of phase %s, %.1f ms in all\n%-34s %6s %9s %7s %8s %9s %9s\n", phase.c_str(),
               all / 1e6, "kernel", "calls", "ms", "share", "GB/s", "of copy", "GFLOP/s");
   for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), 12); ++i) {
     const auto& [kernel, use] = rows[i];
@@ -147,17 +150,21 @@ int main(int argc, char** argv) {
     const fs::path config = dir / (std::string(checks) + ".json");
     std::ofstream(config) << warmgate::scenario::to_json(resolved);
     std::vector<double> ready, tokens;
+    Start last;
     for (int i = 0; i < rounds; ++i) {
-      const Start start = start_engine(config, dir);
-      ready.push_back(start.ready_ms);
-      tokens.push_back(start.tokens_ms);
+      last = start_engine(config, dir);
+      ready.push_back(last.ready_ms);
+      tokens.push_back(last.tokens_ms);
     }
     std::printf("numerics %-8s start to ready %8.1f ms, to the last token %8.1f ms (limit 1000)\n",
                 checks, median(ready), median(tokens));
+    for (const auto& [phase, ms] : last.phase_ms) std::printf("  %s %.1f", phase.c_str(), ms);
+    std::printf("  (ms, last round)\n");
     std::fflush(stdout);
   }
   setenv("WARMGATE_OP_TIMES", "1", 1);
-  op_table(start_engine(dir / "off.json", dir), two);
+  const Start start = start_engine(dir / "off.json", dir);
+  for (const char* phase : {"profile", "warmup", "serve"}) op_table(start, phase, two);
   fs::remove_all(dir);
   return 0;
 }
