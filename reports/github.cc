@@ -127,7 +127,7 @@ Annotation variant_annotation(const Report& report, const ScenarioReport& s, con
       fmt::format("{} {} {}: {}", verdict::to_string(v.verdict.verdict), s.name, v.name, said);
   if (run) {
     for (const contract::Result& result : run->contracts) {
-      if (result.state != contract::State::kBroken) continue;
+      if (!tells_more(result, *run)) continue;
       for (const FindingGroup& group : group_findings(result.findings)) {
         // Room for what else is to be said.
         if (a.lines.size() < kMostLines / 2)

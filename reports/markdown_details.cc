@@ -17,8 +17,9 @@ using verdict::Verdict;
 constexpr std::size_t kMostGroups = 5, kMostEvents = 3, kMostLines = 8;
 
 std::string event_text(const trace::Event& e) {
-  return fmt::format("{}:{} {} {}", e.source, e.line, e.ev,
-                     e.body.to_json().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return fmt::format(
+      "{}:{} {} {}", e.source, e.line, e.ev,
+      e.body.to_json().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 std::string group_lines(const MarkdownText& text, const contract::Result& result,
@@ -197,7 +198,7 @@ std::string finding_piece(const MarkdownText& text, const MarkdownEntry& entry) 
   }
   if (!run) return out + "- " + text.code(v.verdict.reason) + "\n";
   for (const contract::Result& result : run->contracts) {
-    if (result.state == contract::State::kBroken) out += group_lines(text, result, *run);
+    if (tells_more(result, *run)) out += group_lines(text, result, *run);
   }
   if (run->outcome != verdict::Outcome::kPassed && !run->reason.empty())
     out += "- " + text.code(run->reason) + "\n";

@@ -57,13 +57,10 @@ void print_broken(Printer& out, std::size_t indent, const contract::Result& resu
 
 // What proves that a run went wrong: broken promises, then what the run itself said.
 void print_proof(Printer& out, std::size_t indent, const verdict::RunRecord& run, Detail detail) {
-  const bool ended_early =
-      run.outcome == verdict::Outcome::kCrashed || run.outcome == verdict::Outcome::kHung;
   bool proved = false;
   for (const contract::Result& result : run.contracts) {
     if (result.state != contract::State::kBroken) continue;
-    // That a run which ended early did not start says nothing beyond its reason.
-    if (result.contract == "starts" && ended_early && detail != Detail::kVerbose) continue;
+    if (!tells_more(result, run) && detail != Detail::kVerbose) continue;
     print_broken(out, indent, result, run, detail);
     proved = true;
   }

@@ -157,6 +157,12 @@ std::string outcome_text(const verdict::RunRecord& run) {
   return out;
 }
 
+bool tells_more(const contract::Result& result, const verdict::RunRecord& run) {
+  const bool ended_early =
+      run.outcome == verdict::Outcome::kCrashed || run.outcome == verdict::Outcome::kHung;
+  return result.state == contract::State::kBroken && !(result.contract == "starts" && ended_early);
+}
+
 bool wants_command(const VariantReport& variant) {
   using verdict::Verdict;
   if (variant.verdict.verdict != Verdict::kPass && variant.verdict.verdict != Verdict::kSkip)
