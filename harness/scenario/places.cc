@@ -42,12 +42,10 @@ std::map<std::string, Position> positions_of(const NodePtr& tree) {
 
 void check_globs(const NodePtr& touches, Problems& problems) {
   if (!touches) return;
-  const auto check = [&](const Node& node) {
-    const std::string why = node.is_scalar() ? never(node.text) : "";
-    if (!why.empty()) problems.add(node, shown(node.text) + ": " + why);
-  };
-  check(*touches);  // a single pattern needs no list
-  for (const NodePtr& item : touches->items) check(*item);
+  for (const NodePtr& item : touches->items) {
+    const std::string why = item->is_scalar() ? never(item->text) : "";
+    if (!why.empty()) problems.add(*item, shown(item->text) + ": " + why);
+  }
 }
 
 }  // namespace warmgate::scenario

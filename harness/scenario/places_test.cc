@@ -6,8 +6,8 @@
 namespace warmgate::scenario {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
 
 class Places : public TestFiles {};
 
@@ -44,8 +44,8 @@ TEST_F(Places, EveryFileThatWasReadIsNamed) {
     EXPECT_TRUE(file.is_absolute()) << file;
     names.push_back(file.filename().string());
   }
-  EXPECT_THAT(names, ElementsAre("s.yaml", "base.yaml", "small-dspark.yaml", "vllm-rev-a.yaml",
-                                 "own.yaml"));
+  EXPECT_THAT(names, UnorderedElementsAre("s.yaml", "base.yaml", "small-dspark.yaml",
+                                          "vllm-rev-a.yaml", "own.yaml"));
 }
 
 TEST_F(Places, PatternsThatNoPathCanMatchAreRefused) {
@@ -59,7 +59,6 @@ TEST_F(Places, PatternsThatNoPathCanMatchAreRefused) {
   for (const char* bad :
        {"/a", "./a", "../a", "a/./b", "a/../b", "a/..", "a//b", "!a", "a/{b,c}", ".", ".."})
     EXPECT_THAT(touching(bad), HasSubstr("touches")) << bad;
-  EXPECT_THAT(problems(std::string(kSmall) + "touches: dir/\n"), HasSubstr("'dir/**'"));
   EXPECT_THAT(problems(std::string(kSmall) + "touches: [\"\"]\n"), HasSubstr("touches"));
 }
 
