@@ -95,11 +95,12 @@ Level level_of(Verdict verdict, const Report& report) {
   return Level::kError;
 }
 
-std::string check_text(const verdict::Check& check) {
+// A note that repeats the run's reason is left out.
+std::string check_text(const verdict::Check& check, const verdict::RunRecord* run = nullptr) {
   std::string out = check.what;
   if (!check.expected.empty()) out += ": expected " + check.expected;
   if (!check.seen.empty()) out += (check.expected.empty() ? ": " : ", seen ") + check.seen;
-  if (!check.note.empty()) out += " (" + check.note + ")";
+  if (!check.note.empty() && (!run || check.note != run->reason)) out += " (" + check.note + ")";
   return out;
 }
 
@@ -139,7 +140,7 @@ Annotation variant_annotation(const Report& report, const ScenarioReport& s, con
   }
   for (const verdict::Check& check : v.verdict.checks) {
     if (!is_good(check.verdict) && a.lines.size() + 2 < kMostLines)
-      a.lines.push_back(check_text(check));
+      a.lines.push_back(check_text(check, run));
   }
   if (a.lines.empty()) a.lines.push_back(v.verdict.reason);
   if (run && !run->reproduce.empty()) a.lines.push_back("repeat: " + run->reproduce);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "reports/words.h"
@@ -12,7 +13,7 @@ namespace {
 using verdict::Verdict;
 
 // As much as a screen takes; the others are folded.
-constexpr std::size_t kMostRows = 24, kMostFindings = 8, kMostChecks = 16;
+constexpr std::size_t kMostRows = 24, kMostFindings = 8, kMostChecks = 12;
 
 std::vector<MarkdownEntry> entries_of(const Report& report) {
   std::vector<MarkdownEntry> out;
@@ -135,22 +136,30 @@ void add_checks(MarkdownDocument& document, const MarkdownText& text, const Repo
     }
   }
   if (lines.empty()) return;
-  document.piece("### Judged figures");
   const std::vector<std::string> heads = {"scenario", "variant", "what",
                                           "expected", "seen",    "verdict"};
-  document.table(heads);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const verdict::Check& check = *lines[i].check;
-    if (i == kMostChecks) {
-      document.begin_details(fmt::format("and {} more", lines.size() - i));
-      document.table(heads);
-    }
+  const auto add = [&](const Line& line) {
+    const verdict::Check& check = *line.check;
     std::string label = verdict_label(check.verdict);
     if (!check.note.empty() && !is_good(check.verdict)) label += ": " + text.code(check.note, 200);
-    document.row({text.code(lines[i].scenario->name, 80), text.code(lines[i].variant, 80),
+    document.row({text.code(line.scenario->name, 80), text.code(line.variant, 80),
                   text.code(check.what, 120), text.code(check.expected, 120),
                   text.code(check.seen, 120), label});
+  };
+  // Those that decided against something are on the screen; many that are as asked are not.
+  std::size_t shown = 0;
+  while (shown < lines.size() && !is_good(lines[shown].check->verdict)) ++shown;
+  shown = lines.size() <= kMostChecks ? lines.size() : std::min(shown, kMostChecks);
+  if (shown > 0) {
+    document.piece("### Judged figures");
+    document.table(heads);
+    for (std::size_t i = 0; i < shown; ++i) add(lines[i]);
   }
+  if (shown == lines.size()) return;
+  document.begin_details(
+      fmt::format("{}{} judged figures", lines.size() - shown, shown > 0 ? " more" : ""));
+  document.table(heads);
+  for (std::size_t i = shown; i < lines.size(); ++i) add(lines[i]);
   document.end_details();
 }
 

@@ -248,6 +248,17 @@ TEST(Markdown, AMegabyteHoldsTheVerdictOfVeryManyVariants) {
   EXPECT_LT(std::count(screen.begin(), screen.end(), '\n'), 40);
 }
 
+TEST(Markdown, ManyFiguresAsAskedAreFolded) {
+  Sample s = sample_report();
+  std::vector<verdict::Check>& checks = s.report.scenarios[0].variants[1].verdict.checks;
+  for (int i = 0; i < 40; ++i)
+    checks.push_back({"figure f" + std::to_string(i), "1", "1", verdict::Verdict::kPass, ""});
+  const std::string text = markdown_report(s.report);
+  EXPECT_LT(text.find("`figure concurrency`"), text.find("40 more judged figures"));
+  EXPECT_GT(text.find("`figure f0`"), text.find("40 more judged figures"));
+  EXPECT_THAT(text, HasSubstr("`figure f39`"));
+}
+
 TEST(Markdown, AnEmptyReportIsStillAReport) {
   Report empty;
   empty.verb = "gate";
