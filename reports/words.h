@@ -30,8 +30,8 @@ std::string proof_text(const FindingGroup& group, const verdict::RunRecord* run 
 /// "crashed in profile", "passed", "hung in serve (silence)", "crashed in load by SIGSEGV".
 std::string outcome_text(const verdict::RunRecord& run);
 
-/// A broken promise that says something beyond the run's reason: that a run which ended early did not
-/// start says nothing more.
+/// A broken promise that says something beyond the run's reason: that a run which ended early did
+/// not start says nothing more.
 bool tells_more(const contract::Result& result, const verdict::RunRecord& run);
 
 /// Whether something in it must be repeated by hand: the outcome is not passed, or the verdict is
