@@ -238,47 +238,6 @@ TEST(Engine, WhatIsLeftAfterProfilingBecomesTheCache) {
   EXPECT_GT(judge.counters.at("kv_bytes"), available - judge.counters.at("block_stride_bytes"));
 }
 
-TEST(Engine, WhatIsMadeAfterTheSizingIsCounted) {
-  for (const char* drafter : {"none", "dspark", "mtp"}) {
-    scenario::Resolved config = test::small_config();
-    if (drafter != std::string("none")) test::add_drafter(config, drafter, 5);
-    config.limits.gpu_memory_utilization = 0.5;
-    const auto ranks = run(config);
-    const Judge judge(ranks[0]->events.all());
-    std::map<std::string, std::int64_t> lasting;
-    for (const json& end : ranks[0]->events.of("phase_end"))
-      lasting[end.at("phase")] = end.at("persistent_bytes");
-    // What lasts when all is made, and what profiling saw come and go: all that may be taken.
-    const double step =
-        judge.counters.at("profile_peak_bytes") - static_cast<double>(lasting["profile"]);
-    const double all = static_cast<double>(lasting["ready"]) + step;
-    EXPECT_LE(all, 144e9) << drafter;
-    EXPECT_GT(all, 144e9 - judge.counters.at("block_stride_bytes") - 4096) << drafter;
-    EXPECT_EQ(ranks[0]->events.of("kv").at(0).at("budget_bytes"), 144'000'000'000);
-  }
-}
-
-TEST(Engine, ItsStateIsToldBeforeAndAfter) {
-  const auto ranks = run(test::small_config());
-  const auto states = ranks[0]->events.of("state");
-  ASSERT_EQ(states.size(), 3u);
-  EXPECT_EQ(states[0].at("phase"), "warmup");
-  EXPECT_EQ(states[2].at("phase"), "shutdown");
-  for (const json& state : states) {
-    for (const json& field : state.at("keeps"))
-      EXPECT_EQ(state.at(field.get<std::string>()), states[0].at(field.get<std::string>()))
-          << field;
-    EXPECT_EQ(state.at("held_blocks"), 0);
-    EXPECT_FALSE(state.contains("null_block")) << "nothing has contents here";
-  }
-  scenario::Resolved kept = test::small_config();
-  kept.seams["warmup.scratch_blocks"] = "kept";
-  const auto after = run(kept)[0]->events.of("state").at(1);
-  EXPECT_GT(after.at("held_blocks"), 0);
-  EXPECT_EQ(after.at("requests"), 2);
-  EXPECT_LT(after.at("free_blocks"), states[0].at("free_blocks"));
-}
-
 void expect_fault(const scenario::Resolved& config, const std::string& phase,
                   const std::string& type, const std::string& words) {
   const auto ranks = run(config);

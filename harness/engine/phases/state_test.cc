@@ -1,10 +1,14 @@
-// What start-up says about itself where contents are computed.
+// What start-up says about its own state, and proves about its dummy steps.
 #include "harness/engine/phases/state.h"
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include "harness/engine/parallel/collectives.h"
 #include "harness/engine/phases/engine.h"
+#include "harness/engine/phases/random_config.h"
 #include "harness/engine/test_events.h"
 #include "harness/engine/testing_run.h"
 
@@ -26,6 +30,55 @@ void run(test::Events& events, const scenario::Resolved& config, bool ok = true)
   jit::Compiler compiler({{}, jit::Backend::kHost});
   const auto collectives = make_local_collectives();
   EXPECT_EQ(run_engine(config, events.writer, *collectives, compiler), ok);
+}
+
+TEST(State, IsToldBeforeAndAfter) {
+  test::Events events;
+  run(events, test::small_config());
+  const auto states = events.of("state");
+  ASSERT_EQ(states.size(), 3u);
+  EXPECT_EQ(states[0].at("phase"), "warmup");
+  EXPECT_EQ(states[2].at("phase"), "shutdown");
+  for (const json& state : states) {
+    for (const json& field : state.at("keeps"))
+      EXPECT_EQ(state.at(field.get<std::string>()), states[0].at(field.get<std::string>()))
+          << field;
+    EXPECT_EQ(state.at("held_blocks"), 0);
+    EXPECT_FALSE(state.contains("null_block")) << "nothing has contents here";
+  }
+}
+
+TEST(State, BlocksThatWarmupKeptShow) {
+  test::Events events;
+  auto config = test::small_config();
+  config.seams["warmup.scratch_blocks"] = "kept";
+  run(events, config);
+  const auto states = events.of("state");
+  EXPECT_GT(states.at(1).at("held_blocks"), 0);
+  EXPECT_EQ(states.at(1).at("requests"), 2);
+  EXPECT_LT(states.at(1).at("free_blocks"), states.at(0).at("free_blocks"));
+}
+
+// What lasts when all is made, and what profiling saw come and go, is all that may be taken.
+TEST(State, WhatIsMadeAfterTheSizingWasCounted) {
+  for (const char* drafter : {"none", "dspark", "mtp"}) {
+    auto config = test::small_config();
+    if (drafter != std::string("none")) test::add_drafter(config, drafter, 5);
+    config.limits.gpu_memory_utilization = 0.5;
+    test::Events events;
+    run(events, config);
+    std::map<std::string, std::int64_t> lasting, peak;
+    for (const json& end : events.of("phase_end")) {
+      lasting[end.at("phase")] = end.value("persistent_bytes", std::int64_t{0});
+      peak[end.at("phase")] = end.value("peak_bytes", std::int64_t{0});
+    }
+    const std::int64_t all = lasting["ready"] + peak["profile"] - lasting["profile"];
+    const json kv = events.of("kv").at(0);
+    const std::int64_t budget = kv.at("budget_bytes");
+    EXPECT_EQ(budget, 144'000'000'000);
+    EXPECT_LE(all, budget) << drafter;
+    EXPECT_GT(all, budget - kv.at("block_stride").get<std::int64_t>() - 4096) << drafter;
+  }
 }
 
 TEST(State, TheNullBlockStaysAsItWas) {
