@@ -57,7 +57,8 @@ std::string Printer::paint(std::string_view text, Tone tone) const {
 std::string Printer::cell(std::string_view text, Tone tone, std::size_t pad) const {
   const std::string cleaned = clean(text);
   const std::size_t used = columns(cleaned);
-  return paint(cleaned, tone) + std::string(used < pad ? pad - used : 0, ' ');
+  // What is wider than its column is still told from the next one.
+  return paint(cleaned, tone) + std::string(used < pad ? pad - used : (pad > 0 ? 1 : 0), ' ');
 }
 
 void Printer::emit(std::string line) {
