@@ -30,7 +30,7 @@ trace::Event process_end(const Worker& worker, const TargetSpec& spec, const tra
     body["oom_evidence"] = mask(evidence, spec.secrets);
   }
   if (spec.memory_bytes) body["memory_limit_bytes"] = *spec.memory_bytes;
-  trace::Event event = trace::harness_event("process_end", std::move(body), end.rank);
+  trace::Event event = trace::harness_event("process_end", body, end.rank);
   if (worker.ended_ns() > 0) event.t_ns = worker.ended_ns();
   return event;
 }
