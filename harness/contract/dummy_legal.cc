@@ -21,7 +21,14 @@ struct Limits {
   bool known() const { return tokens >= 0 || requests >= 0 || length >= 0; }
 };
 
-// What the engine says counts for its rank; else what it was started with.
+// What the engine says of its rank may be tighter than what it was started with, never looser.
+std::int64_t tighter(const trace::Event& e, std::string_view key, std::int64_t started) {
+  const std::int64_t said = e.num(key, -1);
+  if (said < 1) return started;
+  return started < 0 ? said : std::min(said, started);
+}
+
+// What it was started with.
 Limits started_with(const Context& context) {
   if (context.resolved == nullptr) return {};
   const auto& limits = context.resolved->limits;
@@ -51,8 +58,9 @@ class Judge {
       const trace::Event& e = view_.event(i);
       if (e.ev == "limits") {
         Limits& limits = limits_[rank_of(e)];
-        limits = {e.num("max_num_batched_tokens", -1), e.num("max_num_seqs", -1),
-                  e.num("max_model_len", -1)};
+        limits = {tighter(e, "max_num_batched_tokens", fallback_.tokens),
+                  tighter(e, "max_num_seqs", fallback_.requests),
+                  tighter(e, "max_model_len", fallback_.length)};
       } else if (e.ev == "step") {
         step(i);
       } else if (e.ev == "poisoned") {

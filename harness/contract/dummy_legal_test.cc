@@ -31,6 +31,21 @@ struct Steps : TraceBuilder {
   }
 };
 
+TEST(DummyLegal, TheEnginesOwnLimitsAreNeverLooserThanItsStart) {
+  scenario::Resolved resolved;
+  resolved.limits.max_num_batched_tokens = 8;
+  resolved.limits.max_num_seqs = 8;
+  resolved.limits.max_model_len = 8;
+  for (const json& said : {json(-1), json(1e300), json(1'000'000)}) {
+    TraceBuilder t = good_end();
+    t.add("limits", {{"max_num_batched_tokens", said}, {"max_num_seqs", 8}, {"max_model_len", 8}});
+    t.add(
+        "step",
+        {{"id", 9}, {"kind", "dummy"}, {"rows", 1'000'000}, {"requests", 1}, {"phase", "warmup"}});
+    EXPECT_EQ(judge_named("dummy-legal", t, &resolved).state, State::kBroken) << said;
+  }
+}
+
 TEST(DummyLegal, KeptOnEveryLimit) {
   Steps t;
   t.step(64, 8, 4096, 64).step(1, 1, 1, 0);

@@ -46,14 +46,19 @@ class States {
   void add(std::size_t i) {
     const trace::Event& e = view_.event(i);
     ++seen_;
-    if (e.num("kv_nan") > 0) {
+    if (claimed_faults(e, "kv_nan") != 0) {
       Finding f = base("kv_nan", i);
       f.expected = "no NaN in the KV cache";
-      f.seen = fmt::format("{} {}", counted(static_cast<std::size_t>(e.num("kv_nan")), "NaN"),
-                           text(e, "at"));
-      f.message =
-          fmt::format("{} in the KV cache {}",
-                      counted(static_cast<std::size_t>(e.num("kv_nan")), "NaN"), text(e, "at"));
+      f.seen = fmt::format(
+          "{} {}",
+          counted(static_cast<std::size_t>(std::max<std::int64_t>(claimed_faults(e, "kv_nan"), 1)),
+                  "NaN"),
+          text(e, "at"));
+      f.message = fmt::format(
+          "{} in the KV cache {}",
+          counted(static_cast<std::size_t>(std::max<std::int64_t>(claimed_faults(e, "kv_nan"), 1)),
+                  "NaN"),
+          text(e, "at"));
       fold_.add(std::move(f), "kv_nan");
     }
     const auto [it, first] = first_.try_emplace(rank_of(e), i);

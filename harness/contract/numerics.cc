@@ -35,8 +35,8 @@ std::vector<NumericCheck> numeric_checks(const View& view) {
     // NaN and infinity have no spelling in JSON: an error that is no number is one of them. An
     // exact check need not have any.
     c.error = e.real("error", c.exact ? 0 : std::nan(""));
-    c.mismatches = e.num("mismatches");
-    c.poisoned = e.num("poisoned");
+    c.mismatches = claimed_faults(e, "mismatches");
+    c.poisoned = claimed_faults(e, "poisoned");
     out.push_back(std::move(c));
   }
   return out;

@@ -72,6 +72,15 @@ TEST(NumericsContract, IntegersLayoutsAndPoison) {
   EXPECT_EQ(exact.judged().state, State::kKept);
 }
 
+TEST(NumericsContract, AClaimThatIsNoNumberIsAClaim) {
+  for (const json& wild : {json(1e300), json(18446744073709551615u), json("7"), json(0.5)}) {
+    TraceBuilder t = good_end();
+    t.add("check",
+          {{"tensor", "out"}, {"kind", "numerics"}, {"exact", true}, {"mismatches", wild}});
+    EXPECT_EQ(judge_named("numerics", t).state, State::kBroken) << wild;
+  }
+}
+
 TEST(NumericsContract, NobodyMayLoosenTheLimit) {
   Checks loose;
   loose.of({{"error", 0.4}, {"limit", 0.5}});

@@ -20,6 +20,15 @@ bool has_number(const trace::Event& event, std::string_view key) {
   return kind == trace::Fields::Kind::kInteger || kind == trace::Fields::Kind::kReal;
 }
 
+std::int64_t claimed_faults(const trace::Event& event, std::string_view key) {
+  using Kind = trace::Fields::Kind;
+  if (!event.body.contains(key)) return 0;
+  if (event.body.kind(key) == Kind::kInteger) return event.num(key);
+  if (event.body.kind(key) == Kind::kReal && event.real(key) == 0) return 0;
+  const std::int64_t count = event.num(key);
+  return count != 0 ? count : 1;
+}
+
 int rank_of(const trace::Event& event, int fallback) {
   return event.rank && *event.rank >= 0 ? *event.rank : fallback;
 }

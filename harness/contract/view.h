@@ -16,6 +16,9 @@ namespace warmgate::contract {
 /// The field as text without a copy; "" if absent or of another type. Lives as long as the event.
 std::string_view text(const trace::Event& event, std::string_view key);
 bool has_number(const trace::Event& event, std::string_view key);
+/// How many faults an event claims: 0 only where the field is absent or exactly 0. What is no
+/// number, or none that an integer holds, is a claim all the same.
+std::int64_t claimed_faults(const trace::Event& event, std::string_view key);
 /// The rank, or `fallback` where the event has none or an impossible one (negative).
 int rank_of(const trace::Event& event, int fallback = 0);
 /// "swaonly 43 (draft)"; for messages.

@@ -16,6 +16,8 @@ namespace fs = std::filesystem;
 
 fs::path temp_root() {
   const char* dir = std::getenv("TMPDIR");
+  // Workers run elsewhere, so that a relative folder would be another one to them.
+  if (dir != nullptr && *dir != '\0' && *dir != '/') return fs::absolute(dir);
   return dir != nullptr && *dir != '\0' ? fs::path(dir) : fs::path("/tmp");
 }
 

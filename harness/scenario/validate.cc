@@ -74,6 +74,14 @@ class Rules {
       wrong({"model", "qk_rope_head_dim"},
             fmt::format("{} must be even and at most head_dim {}", m.qk_rope_head_dim, m.head_dim));
     }
+    // Where contents are computed, the layout of a cache row fixes what may only be counted
+    // elsewhere.
+    if (r_.device == "cpu" && (m.head_dim != 512 || m.qk_rope_head_dim != 64))
+      wrong({"model", m.head_dim != 512 ? "head_dim" : "qk_rope_head_dim"},
+            "device cpu stores rows of 448 e4m3 and 64 bf16 values: head_dim 512, qk_rope_head_dim "
+            "64");
+    if (r_.device == "cpu" && m.index_head_dim != 128)
+      wrong({"model", "index_head_dim"}, "device cpu stores indexer rows of 128 values");
     if (m.num_experts_per_tok > m.n_routed_experts) {
       wrong({"model", "num_experts_per_tok"},
             fmt::format("{} of {} experts", m.num_experts_per_tok, m.n_routed_experts));
