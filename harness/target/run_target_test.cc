@@ -173,7 +173,7 @@ TEST(Leftover, AChildThatLeavesInTimeIsNone) {
   const TargetResult result = run_mode("slow-child");
   EXPECT_TRUE(ended_well(result));
   EXPECT_TRUE(result.trace.of("leftover").empty());
-  EXPECT_LT(result.wall_s, 0.6);
+  EXPECT_LT(result.wall_s, 3);
 }
 
 TEST(Leftover, ManyShortChildren) { EXPECT_TRUE(ended_well(run_mode("many-children"))); }
