@@ -1,6 +1,7 @@
 #include "harness/run/prepare.h"
 
 #include <cstdlib>
+#include <stdexcept>
 #include <system_error>
 
 namespace warmgate::run {
@@ -57,6 +58,8 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& va
     case scenario::Target::Kind::kCommand:
       prepare_command(scenario, variant, prepared);
       break;
+    case scenario::Target::Kind::kServer:
+      throw std::runtime_error("servers cannot be started yet");
   }
   return prepared;
 }

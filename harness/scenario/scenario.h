@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/scenario/resolved.h"
+#include "harness/scenario/server.h"
 
 namespace warmgate::scenario {
 
@@ -81,9 +82,9 @@ struct Needs {
 };
 
 /// What is started. native: our engine, one process per rank. command: any program that speaks the
-/// event protocol.
+/// event protocol. server: an HTTP inference server that nobody changed.
 struct Target {
-  enum class Kind { kNative, kCommand };
+  enum class Kind { kNative, kCommand, kServer };
   Kind kind = Kind::kNative;
   std::vector<std::string> argv;             // command
   std::map<std::string, std::string> env;    // added to the environment
@@ -92,6 +93,7 @@ struct Target {
   std::map<std::string, double> deadline_s;  // per phase; "" = every other phase
   std::optional<double> silence_s;
   std::optional<std::int64_t> memory_bytes;  // address-space limit of each worker
+  std::optional<ServerTarget> server;        // kServer; env above holds for all its members
 };
 
 struct Variant {

@@ -1,0 +1,125 @@
+// What is known of one engine's server, as data: fixtures/servers/NAME.yaml. No C++ knows an
+// engine by name.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace warmgate::target {
+
+/// How it is started. {model} {host} {port} are filled in.
+struct CommandForm {
+  std::string from, until;  // versions [from, until); "" = open
+  std::vector<std::string> argv;
+  std::string source;  // where that is known from
+};
+
+/// An endpoint that says something about readiness, and what that is worth.
+struct HealthProbe {
+  std::string path;
+  int ok = 200;
+  /// What a first `ok` proves: process (the front end runs) | loaded (the engine is up) | works (a
+  /// token was made).
+  std::string proves;
+  std::string means;       // one sentence: the true meaning
+  bool while_hung = true;  // an engine that hangs goes on answering ok
+};
+
+struct MetricsEndpoint {
+  std::string path;
+  std::string kind;                // prometheus | json | none
+  std::vector<std::string> needs;  // arguments without which it does not exist
+};
+
+/// One of its metrics under our name. `add` figures of several labels are summed.
+struct MetricName {
+  std::string theirs;  // Prometheus name as exposed, or a JSON pointer
+  std::string ours;    // name of a figure (trace/vocabulary)
+  std::string kind;    // counter | gauge | histogram | label
+  std::string label;   // kind label: the label of the metric that holds the value
+};
+
+/// How work is asked for. Bodies are JSON in which a text that is exactly {prompt} {model}
+/// {output_tokens} {seed} {adapter} {grammar} is replaced by the value, of its own type.
+struct Completion {
+  std::string path;
+  std::string prompt = "ids";  // ids: a list of token ids | text: words of one token each
+  nlohmann::json body;         // of every class
+  std::map<std::string, nlohmann::json> classes;  // class → laid over body (RFC 7396)
+  std::string stream = "sse";                     // sse | json_lines | none
+  std::string done;                 // payload that ends a stream, e.g. [DONE]; "" = its end
+  std::vector<std::string> text;    // JSON pointers, tried in order: the new text of a chunk
+  std::vector<std::string> tokens;  // JSON pointers: tokens produced so far, where it says so
+  std::vector<std::string> prompt_tokens;  // JSON pointers: length of the prompt as it counted
+  std::vector<std::string> error;          // JSON pointers that hold an error's text
+  std::int64_t first_id = 0, last_id = 0;  // prompt ids when the scenario names none
+};
+
+/// Where compiled or learned things are kept.
+struct CacheStore {
+  std::string name;                 // engine, triton, inductor, flashinfer, deep_gemm …
+  std::string variable;             // environment variable that moves it; "" = none
+  std::string folder;               // default place; ~ and $NAME are expanded
+  std::string below;                // "" or the store inside whose folder it lies by default
+  std::string holds;                // compiled | tuned | plans | models | bytecode | downloads
+  std::vector<std::string> set;     // cold needs these variables too: NAME=VALUE
+  std::vector<std::string> ignore;  // globs of files that are no compilations (locks, logs)
+};
+
+struct Switches {
+  std::vector<std::string> argv;
+  std::map<std::string, std::string> env;
+  std::string source;
+};
+
+struct ProcessFacts {
+  std::string tree;                  // one line for a person: front end → core → workers
+  std::vector<std::string> workers;  // globs over process titles of those that hold a GPU
+  std::string failed_start;          // what its exit code is then, and what it hides
+  std::string on_sigterm;            // unwinds, leaves children …
+  double grace_s = 10;               // SIGTERM to SIGKILL
+  double settle_s = 2;               // 30 where a GPU is given back late
+};
+
+struct ServerPreset {
+  std::string name;    // of the file
+  std::string engine;  // as reports call it
+  std::string about;
+  std::filesystem::path path;
+  std::vector<CommandForm> commands;  // newest first; may be empty (then a command is required)
+  std::vector<std::string> phases;    // in which order; repeats are allowed
+  std::vector<HealthProbe> health;    // the first is the one to wait for
+  std::string models;                 // lists what is served; "" = none
+  MetricsEndpoint metrics;
+  std::vector<MetricName> metric_names;
+  Completion completion;
+  std::string log;  // grammar: fixtures/servers/log/LOG.yaml
+  std::vector<CacheStore> stores;
+  Switches offline, determinism, weightless;
+  ProcessFacts processes;
+  std::vector<std::string> stop;
+  double deadline_s = 600;  // of a phase
+  double silence_s = 600;   // compilations are silent for minutes
+  /// The form for a version ("" = the newest); null if there is none.
+  const CommandForm* command_for(const std::string& version) const;
+  const CacheStore* store(const std::string& name) const;
+};
+
+/// Folder of the presets below `fixtures` ("" = as the scenario language finds it).
+std::filesystem::path presets_folder(const std::filesystem::path& fixtures = {});
+/// Names of all presets there, sorted.
+std::vector<std::string> preset_names(const std::filesystem::path& folder);
+/// Throws scenario::ScenarioError with every problem (file:line:column, key path).
+ServerPreset load_preset(const std::filesystem::path& file);
+/// By name; an unknown one is a ScenarioError that says which there are.
+ServerPreset find_preset(const std::string& name, const std::filesystem::path& folder);
+
+/// a < b for dotted versions: 0.9 < 0.10, "" is never smaller.
+bool older_version(const std::string& a, const std::string& b);
+
+}  // namespace warmgate::target
