@@ -54,9 +54,13 @@ struct Completion {
   std::string stream = "sse";                     // sse | json_lines | none
   std::string done;                 // payload that ends a stream, e.g. [DONE]; "" = its end
   std::vector<std::string> text;    // JSON pointers, tried in order: the new text of a chunk
+  bool text_so_far = false;         // each chunk repeats the text from its beginning
   std::vector<std::string> tokens;  // JSON pointers: tokens produced so far, where it says so
   std::vector<std::string> prompt_tokens;  // JSON pointers: length of the prompt as it counted
   std::vector<std::string> error;          // JSON pointers that hold an error's text
+  /// Class → JSON pointers of which one is in an answer that heeded it (logprobs); a server that
+  /// does not know a field may leave it out in silence.
+  std::map<std::string, std::vector<std::string>> shows;
   std::int64_t first_id = 0, last_id = 0;  // prompt ids when the scenario names none
 };
 

@@ -1,0 +1,71 @@
+// Late compilations seen from outside: files that appear in the cache stores after ready, and
+// compilers among the descendants. No overhead in the engine, any vendor; polling at a bounded
+// share of one core.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/target/server/stores.h"
+#include "harness/trace/event.h"
+
+namespace warmgate::target {
+
+struct CensusOptions {
+  std::vector<PreparedStore> stores;
+  std::string marker;              // WARMGATE_RUN=… of this run: who carries it is of the run
+  double interval_s = 0.05;        // at least; grows so that polling stays below max_share
+  double max_share = 0.05;         // of one core
+  std::size_t max_files = 200000;  // entries looked at in one store; more: counted as cut
+  std::size_t max_events = 500;    // of each sort; more are counted only
+};
+
+struct CensusResult {
+  std::uint64_t compiled_files = 0;  // groups of files that appeared in stores after ready
+  std::uint64_t compilers = 0;  // compiler runs after ready (one for a chain nvcc → cicc → ptxas)
+  std::uint64_t compilers_before = 0;  // before ready, for reports
+  std::uint64_t outside = 0;           // files that appeared where a store should not be any more
+  std::uint64_t dropped = 0;           // events beyond max_events
+  std::vector<std::string> cut;        // stores too large to watch whole
+  std::uint64_t polls = 0;
+  double cpu_s = 0;
+};
+
+/// Events, src "census":
+///   compile {kernel (file name without its suffixes, or the source a compiler was given), key
+///   (STORE:kernel or PROGRAM:kernel, the same in every run), arch ("" where it is not known),
+///   source: compiler, status: ok, phase: serve, path, store | program + pid}, rank where path or
+///   process title tell it;
+///   store {store, path, status: outside, files, example} once for each store that was written at
+///   its default place although it was told to be elsewhere.
+class Census {
+ public:
+  Census(CensusOptions options, std::function<void(trace::Event)> emit);
+  ~Census();  // stops
+  Census(const Census&) = delete;
+  Census& operator=(const Census&) = delete;
+
+  /// A process whose descendants are the run's; any time, any thread.
+  void add_root(pid_t pid, int rank);
+  /// Takes the first inventory (so, before the members are started), then polls in a thread.
+  void start();
+  /// From here on a compilation is late. Any thread; the first call counts.
+  void ready(std::int64_t t_ns);
+  /// A last look, then the thread ends. Also `store` events of what was written elsewhere.
+  CensusResult stop();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The programs whose runs are compilations.
+bool is_compiler(std::string_view program);
+
+}  // namespace warmgate::target
