@@ -227,8 +227,8 @@ class Call {
   // False if the call is over.
   bool parse(std::int64_t now) {
     constexpr std::string_view kBegin = "HTTP/";
-    if (!head_done_ && !std::string_view(pending_).starts_with(
-                           kBegin.substr(0, std::min(pending_.size(), kBegin.size())))) {
+    if (!begun_ && !std::string_view(pending_).starts_with(
+                       kBegin.substr(0, std::min(pending_.size(), kBegin.size())))) {
       // The parser would wait for a head that cannot come.
       end(HttpEnd::kMalformed, "the answer is not HTTP");
       return false;
@@ -241,6 +241,7 @@ class Call {
       const std::size_t n =
           parser_->put(boost::asio::buffer(pending_.data() + used, pending_.size() - used), ec);
       used += n;
+      begun_ = begun_ || n > 0;
       if (parser_->is_header_done()) head_done_ = true;
       if (ec == http::error::need_more) {
         ec = {};
@@ -254,7 +255,7 @@ class Call {
       if (!parser_->is_done()) continue;
       if (answer_.status >= 100 && answer_.status < 200 && interim_ < kMaxInterim) {
         ++interim_;
-        head_done_ = false;
+        head_done_ = begun_ = false;
         answer_.headers.clear();
         parser_ = std::make_unique<Parser>(answer_, limits_, on_body_);
         more = true;
@@ -290,6 +291,7 @@ class Call {
   std::string pending_;  // read and not yet parsed
   std::uint64_t raw_bytes_ = 0;
   std::int64_t until_ = 0, read_until_ = 0;
+  bool begun_ = false;  // the parser took something of this head
   bool head_done_ = false;
   int interim_ = 0;
 };
