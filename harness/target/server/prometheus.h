@@ -42,8 +42,10 @@ struct Metrics {
 /// is kept and counted, never a reason to read nothing.
 Metrics parse_prometheus(std::string_view text);
 
-/// TensorRT-LLM's `/metrics`: a list of iteration statistics, or one object. Names are JSON
-/// pointers of the last element; "/iterations" is their count. A text that is no JSON is garbage.
+/// A JSON object, or a list of statistics, one an iteration, of which a reading takes away what it
+/// gives (TensorRT-LLM's /metrics). Names are JSON pointers: of the object, or of the last element;
+/// below "/sum" the sums over all elements; "/iterations" is their count. A text that is no JSON is
+/// garbage.
 Metrics parse_metrics_json(std::string_view text);
 
 /// `kind` of MetricsEndpoint: prometheus | json.
@@ -60,7 +62,8 @@ struct MetricDelta {
                      // appeared only after the first reading
 };
 
-/// One entry for each figure that `names` maps, in their order. Without a reading (the endpoint did
+/// One entry for each figure that `names` maps, in their order. A name that ends in _seconds is
+/// multiplied by 1000 for a figure that ends in _ms. Without a reading (the endpoint did
 /// not answer) everything is not observed. Of several `theirs` for one figure the first that is
 /// there counts; samples of one name with several labels are summed (histograms: sums and counts).
 std::vector<MetricDelta> compare_metrics(const std::optional<Metrics>& before,
