@@ -64,6 +64,15 @@ void taint(const std::string& path, Tainted& tainted) {
   }
 }
 
+// `wheel: a.whl` as {path: a.whl}.
+NodePtr spelt_out(const NodePtr& node, const Field& field) {
+  auto out = std::make_shared<Node>(*node);
+  out->kind = Node::Kind::kMap;
+  out->text.clear();
+  out->entries = {{std::string(field.short_key), node->place, node}};
+  return out;
+}
+
 }  // namespace
 
 void Checker::wrong_at(const Place& place, const std::string& path, const std::string& message) {
@@ -88,6 +97,9 @@ NodePtr Checker::check(const NodePtr& node, const Field& field, std::string_view
     case Type::kOneOrMore:
       return list(node, field, unit);
     case Type::kObject:
+      if (!field.short_key.empty() && node->is_scalar()) {
+        return object(spelt_out(node, field), field, unit, partial);
+      }
       return object(node, field, unit, partial);
     case Type::kNamed:
       return named(node, field);
@@ -112,7 +124,7 @@ NodePtr Checker::list(const NodePtr& node, const Field& field, std::string_view 
   const Field& item_field = field.fields.front();
   if (!node->is_list()) {
     if (field.type == Type::kOneOrMore) return check(node, item_field, unit);
-    if (field.name == "argv") {
+    if (field.name == "argv" || field.name == "command") {
       return wrong(*node,
                    "expected a list such as [prog, --flag, value]; a command line as one text is "
                    "not taken, because no shell splits it");

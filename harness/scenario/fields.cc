@@ -25,10 +25,14 @@ namespace {
 using namespace makers;
 
 std::vector<Field> overlay_fields() {
-  return {
-      target_section(),   behaviour_names(), seams_section(),    model_section(), limits_section(),
-      parallel_section(), drafter_section(), workload_section(), architectures(), seed(),
-      probe_keys(),       checks_section(),  ranks_section()};
+  std::vector<Field> out = {target_section()};
+  for (Field& field : artefact_fields()) out.push_back(std::move(field));
+  for (Field field : {behaviour_names(), seams_section(), model_section(), limits_section(),
+                      parallel_section(), drafter_section(), workload_section(), architectures(),
+                      seed(), probe_keys(), checks_section(), ranks_section()}) {
+    out.push_back(std::move(field));
+  }
+  return out;
 }
 
 Field needs_section() {
@@ -60,7 +64,11 @@ Field devices_section() {
 }  // namespace
 
 const Field& overlay_field() {
-  static const Field field = object("", "an overlay on a scenario", overlay_fields());
+  static const Field field = [] {
+    Field out = object("", "an overlay on a scenario", overlay_fields());
+    out.either = artefact_choices();
+    return out;
+  }();
   return field;
 }
 
@@ -76,6 +84,7 @@ const Field& scenario_field() {
     add(list("tags", "words to select scenarios by", element(Type::kName)));
     add(text("extends", "another scenario of the same tree, on which this one is laid"));
     for (Field& section : overlay_fields()) add(std::move(section));
+    out.either = artefact_choices();
     add(devices_section());
     Field variant = overlay_field();
     variant.meaning = "an overlay: another behaviour, limit, model or target";

@@ -55,6 +55,8 @@ struct Field {
   /// the others of what it overlays.
   std::vector<std::vector<std::string_view>> either = {};
   bool required = false;
+  /// kObject: the key that a single value stands for, "" if it takes a map only.
+  std::string_view short_key = {};
   std::string_view fallback = {};  // YAML text of the value where nobody gives one
   std::size_t min_items = 0, max_items = 4096;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "harness/scenario/artefact_reader.h"
 #include "harness/scenario/assemble.h"
 #include "harness/scenario/files.h"
 #include "harness/scenario/identity.h"
@@ -181,6 +182,8 @@ class Loader {
     const Merged merged = merge_layers(tree_, plan, sets, options_.device, files_);
     out.behaviours = merged.behaviours;
     out.target = assemble_target(merged.tree);
+    out.artefact = assemble_artefact(merged.tree);
+    check_artefact(out.artefact, out.target, merged.tree, per_variant_.report());
     out.expect = expectation_of(tree_, plan.base_name, plan.name, merged.device, vocabulary_);
     if (out.target.kind == Target::Kind::kCommand) {
       build_command(out, merged);
@@ -190,6 +193,7 @@ class Loader {
     out.origins = origins(merged.tree);
     name_alike(out.origins);
     if (problems_.empty()) out.identity = identity(out.ranks, out.target);
+    put_command(out.artefact, out.target);
     return out;
   }
 
@@ -250,7 +254,7 @@ class Loader {
   // A command has no ranks of ours and needs no model; given one, contracts judge against it.
   void build_command(Variant& out, const Merged& merged) {
     out.ranks.push_back(assemble(rank_tree(merged.tree, 0), ""));
-    if (out.target.argv.empty() && tainted_.count("target") == 0) {
+    if (out.target.argv.empty() && out.artefact.command.empty() && tainted_.count("target") == 0) {
       const Node& node = nearest_node(merged.tree, {"target", "command"});
       per_variant_.report()(node.place, node.path + ".argv", "missing; program and arguments");
     }

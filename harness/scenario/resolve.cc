@@ -1,4 +1,5 @@
 // What `warmgate resolve` prints.
+#include "harness/scenario/artefact_reader.h"
 #include "harness/scenario/identity.h"
 #include "harness/scenario/scenario.h"
 
@@ -56,6 +57,7 @@ nlohmann::json resolve_json(const Variant& variant) {
   shown["deadlines_s"] = target.deadline_s;
   if (target.silence_s) shown["silence_s"] = *target.silence_s;
   if (target.memory_bytes) shown["memory_bytes"] = *target.memory_bytes;
+  if (!variant.artefact.empty()) out["artefact"] = describe(variant.artefact);
   json& expect = out["expect"];
   expect = json::object();
   if (variant.expect.outcome) expect["outcome"] = *variant.expect.outcome;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/scenario/artefact.h"
 #include "harness/scenario/resolved.h"
 #include "harness/scenario/server.h"
 
@@ -101,6 +102,7 @@ struct Variant {
   std::string base_name;                // "A": the key that expect and allow use
   std::vector<std::string> behaviours;  // base behaviour first
   Target target;
+  Artefact artefact;
   std::vector<Resolved> ranks;  // one per rank; size = tp (1 for command targets)
   Expectation expect;
   std::map<std::string, std::string> origins;  // key path → "file:line (what)"

@@ -145,8 +145,10 @@ class SchemaWriter {
         const json item = of(field.fields.front());
         return {{"anyOf", json::array({item, {{"type", "array"}, {"items", item}}})}};
       }
-      case Type::kObject:
-        return field.name.empty() ? object(field) : shared(field, object(field));
+      case Type::kObject: {
+        json out = field.name.empty() ? object(field) : shared(field, object(field));
+        return field.short_key.empty() ? out : text_or(std::move(out));
+      }
       case Type::kNamed:
         return open_map(field);
       case Type::kExpect: {

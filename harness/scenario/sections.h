@@ -16,6 +16,9 @@ Field workload_section();
 Field seams_section();
 Field target_section();
 Field behaviour_names();
+// What a variant is started from (sections_artefact.cc), and which of them exclude one another.
+std::vector<Field> artefact_fields();
+std::vector<std::vector<std::string_view>> artefact_choices();
 Field architectures();
 Field seed();
 Field probe_keys();
