@@ -52,7 +52,9 @@ struct Completion {
   nlohmann::json body;         // of every class
   std::map<std::string, nlohmann::json> classes;  // class → laid over body (RFC 7396)
   std::string stream = "sse";                     // sse | json_lines | none
-  std::string done;                 // payload that ends a stream, e.g. [DONE]; "" = its end
+  /// What ends a stream: a payload ([DONE]), or a JSON pointer to something true or a text (/stop);
+  /// "" = the end of the body.
+  std::string done;
   std::vector<std::string> text;    // JSON pointers, tried in order: the new text of a chunk
   bool text_so_far = false;         // each chunk repeats the text from its beginning
   std::vector<std::string> tokens;  // JSON pointers: tokens produced so far, where it says so

@@ -41,21 +41,24 @@ class PayloadReader {
 /// What came of one answer.
 struct StreamResult {
   static constexpr std::size_t kMaxText = 16 * 1024;
+  static constexpr std::size_t kMaxHashed = 8 << 20;
+  static constexpr std::size_t kMaxGaps = 100000;
 
-  std::string text;  // the first kMaxText bytes of what was generated
-  bool text_cut = false;
-  std::string text_sha256;  // of all of it
+  std::string text;         // the first kMaxText bytes of what was generated
+  std::string text_sha256;  // of all of it; "" beyond kMaxHashed bytes
   std::uint64_t text_bytes = 0;
   std::optional<std::int64_t> tokens, prompt_tokens;
-  std::string tokens_from;  // usage: the server counted | chunks: chunks with text were counted
-  std::int64_t chunks = 0;  // that brought text
-  std::int64_t first_ns = 0, last_ns = 0;  // of chunks that brought text
-  std::vector<double> gaps_ms;             // between them, at most kMaxGaps
-  bool done = false;                       // the end that the preset promises came
-  std::string error;                       // an error inside the stream
-  std::size_t bad_payloads = 0;            // no JSON
-  bool class_seen = false;  // a field of Completion::shows for the request's class was there
-  static constexpr std::size_t kMaxGaps = 100000;
+  std::string tokens_from;  // usage: the server counted | chunks: those with text were counted
+  std::int64_t chunks = 0;  // that brought something generated
+  std::int64_t first_ns = 0, last_ns = 0;  // of those chunks; 0 if the answer was not streamed
+  std::vector<double> gaps_ms;             // between tokens, or else between chunks
+  /// token: the server says with each chunk how many there are so far; chunk: it does not, and a
+  /// chunk of several tokens (drafts) counts as one.
+  std::string gaps_between = "chunk";
+  bool done = false;             // the end that the preset promises came
+  std::string error;             // an error inside the answer, at most 500 bytes
+  std::size_t bad_payloads = 0;  // no JSON, or too long
+  bool class_seen = false;       // one of Completion::shows of the request's class was there
 };
 
 class AnswerReader {
