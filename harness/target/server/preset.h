@@ -63,6 +63,8 @@ struct Completion {
   /// Class → JSON pointers of which one is in an answer that heeded it (logprobs); a server that
   /// does not know a field may leave it out in silence.
   std::map<std::string, std::vector<std::string>> shows;
+  /// Figure → JSON pointers to what one answer adds to it (llama.cpp: draft_tokens, timings).
+  std::map<std::string, std::vector<std::string>> figures;
   std::int64_t first_id = 0, last_id = 0;  // prompt ids when the scenario names none
 };
 

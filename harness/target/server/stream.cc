@@ -132,6 +132,7 @@ struct AnswerReader::Impl {
     if (const auto it = c.shows.find(request_class); it != c.shows.end())
       shows = pointers(it->second);
     if (c.done.starts_with('/')) done = pointers({c.done});
+    for (const auto& [figure, texts] : c.figures) figures[figure] = pointers(texts);
   }
 
   void feed(std::string_view bytes, std::int64_t t_ns) {
@@ -162,6 +163,11 @@ struct AnswerReader::Impl {
       result.done = true;
     if (first_of(document, shows) != nullptr) result.class_seen = true;
     count(document, prompt_tokens, result.prompt_tokens);
+    // A later chunk that says it again says it better.
+    for (const auto& [figure, places] : figures) {
+      const json* value = first_of(document, places);
+      if (value != nullptr && value->is_number()) result.figures[figure] = value->get<double>();
+    }
     const auto before = result.tokens;
     count(document, tokens, result.tokens);
     const std::int64_t more = result.tokens.value_or(0) - before.value_or(0);
@@ -244,6 +250,7 @@ struct AnswerReader::Impl {
   const Completion& completion;
   bool whole;  // not streamed: the body is one document
   Pointers text, tokens, prompt_tokens, error, shows, done;
+  std::map<std::string, Pointers> figures;
   StreamResult result;
   Clock full, any;
   std::string body, hashed;

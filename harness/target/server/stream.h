@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,10 +56,11 @@ struct StreamResult {
   /// token: the server says with each chunk how many there are so far; chunk: it does not, and a
   /// chunk of several tokens (drafts) counts as one.
   std::string gaps_between = "chunk";
-  bool done = false;             // the end that the preset promises came
-  std::string error;             // an error inside the answer, at most 500 bytes
-  std::size_t bad_payloads = 0;  // no JSON, or too long
-  bool class_seen = false;       // one of Completion::shows of the request's class was there
+  bool done = false;                      // the end that the preset promises came
+  std::string error;                      // an error inside the answer, at most 500 bytes
+  std::size_t bad_payloads = 0;           // no JSON, or too long
+  std::map<std::string, double> figures;  // what it says of Completion::figures
+  bool class_seen = false;  // one of Completion::shows of the request's class was there
 };
 
 class AnswerReader {

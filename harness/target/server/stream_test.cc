@@ -195,6 +195,14 @@ TEST(Answer, TheClassIsSeenWhereItsFieldIs) {
   EXPECT_FALSE(read(openai(), {with}, "greedy").class_seen);
 }
 
+TEST(Answer, FiguresThatAnAnswerCarries) {
+  Completion c = openai();
+  c.figures = {{"draft_tokens", {"/timings/draft_n"}}, {"accepted_tokens", {"/timings/accepted"}}};
+  const StreamResult r = read(c, {text("a"), sse(R"({"timings":{"draft_n":4,"accepted":"x"}})"),
+                                  sse(R"({"timings":{"draft_n":6}})")});
+  EXPECT_EQ(r.figures, (std::map<std::string, double>{{"draft_tokens", 6}}));
+}
+
 TEST(Answer, GarbageIsCounted) {
   const StreamResult r = read(
       openai(), {sse("{"), sse("nothing"), sse("3"), sse("[1,2]"), sse(R"({"choices":"x"})"),

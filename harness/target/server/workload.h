@@ -34,22 +34,25 @@ struct WorkloadSpec {
   std::int64_t concurrency = 1;
   /// So many requests go first, one after the other: their times are comparable with each other.
   std::int64_t alone = 3;
-  HttpLimits limits;  // total_s: of one request
-  int rank = 0;       // of the member, for events
+  HttpLimits limits;            // total_s: of one request
+  bool say_first_token = true;  // `ready` {clock: first_token} with the first token
+  int rank = 0;                 // of the member, for events
 };
 
 struct RequestResult {
-  std::string id;             // "greedy-1": class and number in it
+  std::string id;             // "greedy-1": class and ordinal
   std::string request_class;  // greedy, seeded …
   std::int64_t ordinal = 0;   // 1 = the first that was sent
-  bool ok = false;            // answered 2xx, ended as promised, no error in it, at least one token
-  std::string error;          // why not, one line
+  bool alone = false;         // nothing else of ours was under way
+  /// Answered with 2xx, ended as promised, no error in it, and something was generated.
+  bool ok = false;
+  std::string error;  // why not, one line
   HttpEnd end = HttpEnd::kUnreachable;
   int status = 0;
   bool sent = false;  // false: cancelled before its turn
   std::int64_t prompt_asked = 0, tokens_asked = 0;
   StreamResult answer;
-  std::optional<double> ttft_ms;  // request sent → first chunk that brought text
+  std::optional<double> ttft_ms;  // request sent → first chunk that brought something generated
   std::optional<double> inter_token_ms_p50, inter_token_ms_p99;
   double total_ms = 0;
   std::int64_t start_ns = 0, end_ns = 0;
@@ -58,24 +61,32 @@ struct RequestResult {
 struct WorkloadResult {
   std::vector<RequestResult> requests;  // by ordinal
   bool cancelled = false;
-  /// requests_ok, output_tokens, ttft_first_ms, ttft_second_ms, ttft_third_ms (of requests that
-  /// went alone), ttft_ms and inter_token_ms (medians over the requests that are ok) … A figure
-  /// that was not seen is not in it.
+  /// requests_failed; ttft_first_ms, ttft_second_ms, ttft_third_ms (of requests that went alone
+  /// and are like the first in class and length); ttft_ms, request_ms (medians of the requests
+  /// that are ok, from the third on), inter_token_ms, inter_token_p99_ms; what answers carry of
+  /// Completion::figures, summed. What was not seen is not in it. (requests_ok and output_tokens
+  /// come of the events.)
   std::map<std::string, double> figures() const;
+  /// When the server had become steady: the end of the first request from the second on whose
+  /// first token came no later than that of the next, by a quarter and 5 ms.
+  std::optional<std::int64_t> steady_ns() const;
 };
 
 /// Blocks until every request ended or `cancel` struck. Each result is a `request` event {id,
-/// class, member, ok, status, prompt_tokens, tokens, tokens_from, ttft_ms, inter_token_ms_p50,
-/// inter_token_ms_p99, total_ms, ordinal, error}, sent as it ends; the first token of the first
-/// request is `ready` {clock: first_token}. Prompts are in no event.
+/// class, class_seen, member, ok, status, end, prompt_tokens, tokens, tokens_from, ttft_ms,
+/// inter_token_ms_p50, inter_token_ms_p99, gaps, total_ms, ordinal, alone, text_sha256, error}
+/// (what was not observed is absent), sent as it ends. Prompts and answers are in no event.
 WorkloadResult run_workload(const WorkloadSpec& spec, const Emit& emit,
                             const CancelToken* cancel = nullptr);
 
-/// The body of request `index` (0-based) of the whole workload; for tests and for the report.
-nlohmann::json request_body(const WorkloadSpec& spec, std::int64_t index);
+/// `counter` events of the figures, src http.
+std::vector<trace::Event> figure_events(const WorkloadResult& result, int rank, std::int64_t t_ns);
 
-/// Asks Completion's endpoint of a server for one token; the clock `first_token` where there is no
-/// workload.
-RequestResult first_token(const WorkloadSpec& spec, const CancelToken* cancel = nullptr);
+/// How many requests the groups ask for, at most kMaxRequests.
+inline constexpr std::int64_t kMaxRequests = 10000;
+std::int64_t request_count(const WorkloadSpec& spec);
+
+/// The body of request `ordinal` (from 1). Throws std::out_of_range.
+nlohmann::json request_body(const WorkloadSpec& spec, std::int64_t ordinal);
 
 }  // namespace warmgate::target
