@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 namespace warmgate::run {
 
@@ -68,6 +69,11 @@ const std::vector<Gpu>& gpus_here() {
 }
 
 std::string unmet_need(const scenario::Needs& needs, const std::vector<Gpu>& gpus) {
+  for (const std::string& file : needs.files) {
+    std::error_code error;
+    if (!std::filesystem::exists(file, error))
+      return fmt::format("needs {}, which is not there", file);
+  }
   if (!needs.gpus && !needs.gpu_gib && needs.arch.empty()) return "";
   const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(0, needs.gpus.value_or(1)));
   std::size_t fitting = 0;

@@ -18,7 +18,7 @@ struct Gpu {
 const std::vector<Gpu>& gpus_here();
 
 /// Why the scenario cannot run here, with the numbers; "" if it can. Memory and architecture must
-/// be met by as many GPUs as are needed (at least one).
+/// be met by as many GPUs as are needed (at least one). Files are looked for at each call.
 std::string unmet_need(const scenario::Needs& needs, const std::vector<Gpu>& gpus);
 
 }  // namespace warmgate::run

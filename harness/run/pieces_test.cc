@@ -230,6 +230,14 @@ TEST(Prepare, WithoutAnEngineTheMachineIsAtFault) {
   EXPECT_THROW(prepare({}, variant, {}), std::runtime_error);
 }
 
+TEST(Needs, NamesAFileThatIsNotThere) {
+  scenario::Needs needs;
+  needs.files = {"/", "/nowhere/engine"};
+  EXPECT_EQ(unmet_need(needs, {}), "needs /nowhere/engine, which is not there");
+  needs.files = {"/"};
+  EXPECT_EQ(unmet_need(needs, {}), "");
+}
+
 TEST(Needs, NamesTheNumbers) {
   const Gpu h200{"H200", 139.8, 9, 0}, small{"A10", 22.5, 8, 6};
   EXPECT_EQ(unmet_need({}, {}), "");

@@ -37,9 +37,13 @@ std::vector<Field> overlay_fields() {
 
 Field needs_section() {
   return object("needs",
-                "what the machine must have; else the scenario is skipped, with the number",
+                "what the machine must have; else the scenario is skipped, with the reason",
                 {integer("gpus", "GPUs", 0, 1024), real("gpu_gib", "GiB of memory per GPU", 0, 1e6),
-                 one_or_more("arch", "one of these GPU architectures", element(Type::kArch))});
+                 one_or_more("arch", "one of these GPU architectures", element(Type::kArch)),
+                 one_or_more("files",
+                             "what has to be there, from this file's folder, such as an engine "
+                             "that a set-up script installs",
+                             element(Type::kText))});
 }
 
 Field source_section() {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "harness/scenario/overlay.h"
@@ -167,6 +168,10 @@ Needs needs_of(const NodePtr& scenario) {
   if (needs.contains("gpus")) out.gpus = needs["gpus"].get<std::int64_t>();
   out.gpu_gib = optional_number(needs, "gpu_gib");
   out.arch = needs.value("arch", json::array()).get<std::vector<std::string>>();
+  const std::filesystem::path folder = std::filesystem::path(*node->place.file).parent_path();
+  for (const json& file : needs.value("files", json::array())) {
+    out.files.push_back((folder / file.get<std::string>()).lexically_normal().string());
+  }
   return out;
 }
 

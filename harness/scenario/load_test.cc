@@ -334,24 +334,25 @@ TEST_F(Load, CommandTargets) {
 }
 
 TEST_F(Load, WhatIsDemanded) {
-  const Scenario s = load(
-      std::string(kSmall) +
-          "source: {repo: a/b, issue: 5, fix: \"c\"}\n"
-          "tags: [x, y]\ntouches: [\"src/**\"]\nneeds: {gpus: 2, gpu_gib: 79.5, arch: sm_90a}\n"
-          "expect: {outcome: failed, phase: warmup, contract: [keys-valid, starts], "
-          "figures: {kv_bytes: \"> 1 GiB\"}}\n"
-          "gate: {time_to_ready_s: {max: 2 min, regress: {by: 10 %, and: 500 ms}}, "
-          "keys-reachable: {}, compiles_after_ready: {new: 0}, my_metric: {min: 5, direction: "
-          "higher}}\n"
-          "allow: [{contract: my-contract, match: \"a{b,*\", reason: r, issue: 7, until: "
-          "2026-12-31, "
-          "variants: default}]\n",
-      [] {
-        LoadOptions options;
-        options.extra_figures = {{"my_metric", "apples"}};
-        options.extra_contracts = {"my-contract"};
-        return options;
-      }());
+  const Scenario s =
+      load(std::string(kSmall) +
+               "source: {repo: a/b, issue: 5, fix: \"c\"}\n"
+               "tags: [x, y]\ntouches: [\"src/**\"]\nneeds: {gpus: 2, gpu_gib: 79.5, arch: sm_90a, "
+               "files: ../engine}\n"
+               "expect: {outcome: failed, phase: warmup, contract: [keys-valid, starts], "
+               "figures: {kv_bytes: \"> 1 GiB\"}}\n"
+               "gate: {time_to_ready_s: {max: 2 min, regress: {by: 10 %, and: 500 ms}}, "
+               "keys-reachable: {}, compiles_after_ready: {new: 0}, my_metric: {min: 5, direction: "
+               "higher}}\n"
+               "allow: [{contract: my-contract, match: \"a{b,*\", reason: r, issue: 7, until: "
+               "2026-12-31, "
+               "variants: default}]\n",
+           [] {
+             LoadOptions options;
+             options.extra_figures = {{"my_metric", "apples"}};
+             options.extra_contracts = {"my-contract"};
+             return options;
+           }());
   const Expectation& e = s.variants[0].expect;
   EXPECT_EQ(*e.outcome, "failed");
   EXPECT_EQ(*e.phase, "warmup");
@@ -372,6 +373,7 @@ TEST_F(Load, WhatIsDemanded) {
   EXPECT_EQ(*s.needs.gpus, 2);
   EXPECT_EQ(*s.needs.gpu_gib, 79.5);
   EXPECT_THAT(s.needs.arch, ElementsAre("sm_90a"));
+  EXPECT_THAT(s.needs.files, ElementsAre((folder_.parent_path() / "engine").string()));
   EXPECT_EQ(s.source["issue"], 5);
   EXPECT_EQ(s.source["fix"], "c");
   EXPECT_THAT(s.tags, ElementsAre("x", "y"));

@@ -80,6 +80,7 @@ struct Needs {
   std::optional<std::int64_t> gpus;
   std::optional<double> gpu_gib;
   std::vector<std::string> arch;
+  std::vector<std::string> files;  // paths; each has to exist
 };
 
 /// What is started. native: our engine, one process per rank. command: any program that speaks the
