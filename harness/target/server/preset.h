@@ -70,12 +70,13 @@ struct Completion {
 
 /// Where compiled or learned things are kept.
 struct CacheStore {
-  std::string name;                 // engine, triton, inductor, flashinfer, deep_gemm …
-  std::string variable;             // environment variable that moves it; "" = none
-  std::string folder;               // default place; ~ and $NAME are expanded
+  std::string name;      // engine, triton, inductor, flashinfer, deep_gemm …
+  std::string variable;  // environment variable that moves it; "" = none
+  /// Default place; ~, $NAME and ${NAME:-else} are expanded. Relative: inside `below`'s.
+  std::string folder;
   std::string below;                // "" or the store inside whose folder it lies by default
   std::string holds;                // compiled | tuned | plans | models | bytecode | downloads
-  std::vector<std::string> set;     // cold needs these variables too: NAME=VALUE
+  std::vector<std::string> set;     // cold needs these too: NAME=VALUE, {folder} is filled in
   std::vector<std::string> ignore;  // globs of files that are no compilations (locks, logs)
 };
 

@@ -15,46 +15,52 @@
 namespace warmgate::target {
 
 struct StoresSpec {
-  std::vector<CacheStore> stores;            // the preset's
-  std::map<std::string, std::string> asked;  // store → cold | warm | folder | copy:folder
-  std::filesystem::path run_dir;             // cold and copied stores live in run_dir/stores
-  /// Where warm stores are kept from run to run; the caller's identity of artefact and machine
-  /// belongs into `kept_key`, so that two artefacts never warm each other. "" = kept_folder().
-  std::filesystem::path kept;
+  std::vector<CacheStore> stores;  // the preset's
+  /// Store → cold: a fresh folder · warm: the one that warmgate keeps for `kept_key`, filled by an
+  /// earlier run · an absolute path: that folder, in place · copy:PATH: a copy of it. Stores that
+  /// are not named stay where they are. page_cache (of `model`): cold or warm.
+  std::map<std::string, std::string> asked;
+  std::filesystem::path run_dir;  // cold and copied stores live in run_dir/stores
+  std::filesystem::path kept;     // "" = kept_folder(env)
+  /// What a warm store is kept for: artefact and machine, so that two artefacts never warm each
+  /// other. Letters, digits, . _ - only.
   std::string kept_key;
-  std::map<std::string, std::string> env;  // what the members will inherit: HOME, XDG_CACHE_HOME …
-  std::vector<std::filesystem::path> model;  // files that `page_cache` is about
+  std::map<std::string, std::string> env;    // what the members would inherit: HOME, TMPDIR …
+  std::vector<std::filesystem::path> model;  // files and folders that page_cache is about
 };
 
 struct PreparedStore {
-  std::string name, asked;
-  std::string
-      found;  // cold: it was empty | warm: it held files | none: it does not exist yet | unknown
-  bool reached = false;
+  std::string name;
+  std::string asked;  // "" = not asked for
+  std::string found;  // cold: empty or absent | warm: it holds files | part (page_cache) | unknown
+  bool reached = true;              // the state asked for, where one was
   std::string note;                 // why it was not reached, or what to know
-  std::filesystem::path folder;     // where the engine will keep it
-  std::filesystem::path elsewhere;  // its default place, where it must not go now; "" = the same
+  std::filesystem::path folder;     // where the engine will keep it; "" if that is not known
+  std::filesystem::path elsewhere;  // its default place, where it must not go now; "" = none
   std::uint64_t files = 0, bytes = 0;
-  bool counted_all = true;  // false: there were more files than were counted
+  bool counted_all = true;  // false: there is more than was counted
   bool compiled = false;    // what appears in it after ready is a compilation
   std::vector<std::string> ignore;
 };
 
 struct PreparedStores {
-  std::vector<PreparedStore> stores;       // every store of the preset, asked for or not
+  std::vector<PreparedStore> stores;       // every store of the preset, and page_cache if asked for
   std::map<std::string, std::string> env;  // to be set for every member
-  std::vector<std::string> problems;  // an unknown store, a folder that is not there …: usage
-  std::vector<trace::Event> events(std::int64_t t_ns) const;  // `store`
+  std::vector<std::string> problems;  // the scenario is wrong: an unknown store, no such folder
+  /// `store` {store, path, status: prepared, state_asked, state_found, reached, files, bytes,
+  /// counted_all, note} of each store that was asked for or holds something.
+  std::vector<trace::Event> events(std::int64_t t_ns) const;
 };
 
-/// Makes folders and copies, evicts pages, counts. Throws std::system_error only where the machine
-/// is at fault (disk full). A store that is not asked for is left where it is, and only counted.
+/// Makes folders and copies, evicts pages, counts. Throws std::filesystem_error where the machine
+/// is at fault (disk full, no right). Nothing is ever removed.
 PreparedStores prepare_stores(const StoresSpec& spec);
 
 /// $XDG_CACHE_HOME/warmgate/stores, else ~/.cache/warmgate/stores.
 std::filesystem::path kept_folder(const std::map<std::string, std::string>& env);
 
-/// ~ and $NAME, ${NAME} expanded from `env`; "" if a variable is missing.
+/// ~, $NAME, ${NAME} and ${NAME:-else} expanded from `env` (HOME and USER are known without it);
+/// "" if a variable is missing.
 std::filesystem::path expand_folder(const std::string& folder,
                                     const std::map<std::string, std::string>& env);
 
