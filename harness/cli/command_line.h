@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/plan/shrink/shrink.h"
 #include "harness/run/run.h"
 #include "harness/verdict/verdict.h"
 #include "reports/terminal.h"
@@ -39,6 +40,8 @@ struct CommandLine {
   std::string build;             // step: shell command that builds first
   std::filesystem::path report;  // accept: a JSON report to take instead of a new run
   std::filesystem::path output;  // accept: where to; "" = beside the scenario
+
+  plan::shrink::Request shrink;
 };
 
 }  // namespace warmgate::cli

@@ -19,6 +19,7 @@ int resolve_command(const CommandLine& line, Console& console);
 int plan_command(const CommandLine& line, Console& console);
 int keys_command(const CommandLine& line, Console& console);
 int accept_command(const CommandLine& line, Console& console);
+int shrink_command(const CommandLine& line, Console& console);
 int schema_command(const CommandLine& line, Console& console);
 int doctor_command(const CommandLine& line, Console& console);
 

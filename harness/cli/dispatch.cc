@@ -9,7 +9,7 @@ namespace warmgate::cli {
 
 int dispatch(const CommandLine& line, Console& console) {
   using Command = int (*)(const CommandLine&, Console&);
-  constexpr std::array<std::pair<std::string_view, Command>, 10> kCommands = {{
+  constexpr std::array<std::pair<std::string_view, Command>, 11> kCommands = {{
       {"run", run_command},
       {"ab", ab_command},
       {"gate", gate_command},
@@ -18,6 +18,7 @@ int dispatch(const CommandLine& line, Console& console) {
       {"plan", plan_command},
       {"keys", keys_command},
       {"accept", accept_command},
+      {"shrink", shrink_command},
       {"schema", schema_command},
       {"doctor", doctor_command},
   }};

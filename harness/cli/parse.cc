@@ -6,6 +6,7 @@
 
 #include "harness/cli/nearest.h"
 #include "harness/cli/values.h"
+#include "harness/scenario/scalars.h"
 
 namespace warmgate::cli {
 namespace {
@@ -36,7 +37,7 @@ CLI::Validator whole(long least, long most) {
 struct Raw {
   std::string scenario;
   std::vector<std::string> soft, variants, tags;
-  std::string timeout, jit = "auto", colour = "auto";
+  std::string timeout, jit = "auto", colour = "auto", memory, tokenizer = "none";
   bool no_expect = false, quiet = false, verbose = false;
 };
 
@@ -140,6 +141,41 @@ CLI::Option* add_one_scenario(CLI::App* sub, Raw& raw) {
 
 constexpr const char* kJsonReport = "write the report as JSON (schema report/1.0); - = stdout";
 constexpr const char* kJsonResult = "write the result as JSON; - = stdout";
+
+void add_shrink(CLI::App& app, CommandLine& line, Raw& raw) {
+  auto* shrink = app.add_subcommand(
+      "shrink", "a model folder without weights, small enough to start in a minute");
+  plan::shrink::Request& wish = line.shrink;
+  shrink->add_option("--config", wish.config, "a model's config.json")
+      ->required()
+      ->type_name("FILE");
+  shrink->add_option("--out", wish.out, "the folder to write")->required()->type_name("DIR");
+  shrink->add_option("--tp", wish.parallel.tp, "ranks of tensor parallelism; default 1")
+      ->check(whole(1, 1024))
+      ->type_name("N");
+  shrink->add_option("--ep", wish.parallel.ep, "ranks that the experts are spread over; default 1")
+      ->check(whole(1, 4096))
+      ->type_name("N");
+  shrink->add_option("--memory", raw.memory, "of one GPU or slice; default 16GiB")
+      ->type_name("BYTES");
+  shrink->add_option("--experts", wish.experts, "keep so many; default the fewest that route alike")
+      ->check(whole(1, plan::shrink::kMostExperts))
+      ->type_name("N");
+  shrink->add_option("--per-kind", wish.per_kind, "layers of each kind and role; default 1")
+      ->check(whole(1, plan::shrink::kMostLayers))
+      ->type_name("N");
+  shrink->add_option("--tokenizer", raw.tokenizer, "stub: write one that knows bytes; default none")
+      ->check(CLI::IsMember({"none", "stub"}))
+      ->type_name("none|stub");
+  shrink->add_flag("--force", wish.force, "write into a folder that is not empty");
+  add_json(shrink, line, kJsonResult);
+  shrink->footer(
+      "0 written, 1 the weights do not fit into --memory (nothing written), 2 a config that is not "
+      "understood.\n"
+      "Examples:\n"
+      "  warmgate shrink --config config.json --out /tmp/small --tokenizer stub\n"
+      "  warmgate shrink --config config.json --out /tmp/small --tp 2 --ep 2 --memory 24GiB");
+}
 
 void build(CLI::App& app, CommandLine& line, Raw& raw) {
   auto* run = app.add_subcommand("run", "run one scenario and judge it");
@@ -271,6 +307,8 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       "  warmgate accept FILE && git diff\n"
       "  warmgate gate scenarios --json out.json; warmgate accept --report out.json");
 
+  add_shrink(app, line, raw);
+
   auto* schema = app.add_subcommand("schema", "print the JSON Schema of the scenario language");
   schema->footer("Example:\n  warmgate schema > scenario.schema.json");
 
@@ -371,6 +409,13 @@ Parsed parse(int argc, const char* const* argv) {
     if (!verdict) return wrong("--soft: '" + name + "' is none of fail, inconclusive, infra, skip");
     line.soft.insert(*verdict);
   }
+  if (!raw.memory.empty()) {
+    const auto memory = scenario::read_bytes(raw.memory);
+    if (!memory || *memory.value < plan::shrink::kGiB)
+      return wrong("--memory: '" + raw.memory + "' is no size from 1GiB on; write 16GiB or 80 GB");
+    line.shrink.memory_bytes = *memory.value;
+  }
+  line.shrink.tokenizer_stub = raw.tokenizer == "stub";
   line.run.expect = !raw.no_expect;
   line.run.jit = raw.jit == "nvrtc"  ? jit::Backend::kNvrtc
                  : raw.jit == "host" ? jit::Backend::kHost

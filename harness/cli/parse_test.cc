@@ -18,8 +18,8 @@ Parsed parsed(std::vector<const char*> words) {
   return parse(static_cast<int>(words.size()), words.data());
 }
 
-const std::vector<std::string> kCommands = {"run",  "ab",   "gate",   "step",   "resolve",
-                                            "plan", "keys", "accept", "schema", "doctor"};
+const std::vector<std::string> kCommands = {"run",  "ab",     "gate",   "step",   "resolve", "plan",
+                                            "keys", "accept", "schema", "doctor", "shrink"};
 
 TEST(Parse, EveryCommandHasHelpWithAnExample) {
   for (const std::string& command : kCommands) {

@@ -128,7 +128,7 @@ Structure read_structure(const Json& config, Complaints& complaints) {
   Structure out;
   out.model_type = reader.word("model_type", "");
   const Family* family = family_of(out.model_type);
-  if (!family) {
+  if (!family && complaints.empty()) {
     const auto names = family_names();
     std::string known;
     for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
@@ -136,8 +136,8 @@ Structure read_structure(const Json& config, Complaints& complaints) {
                    (out.model_type.empty() ? std::string("is missing")
                                            : "is " + scenario::shown(out.model_type)) +
                        "; known are " + known + scenario::did_you_mean(out.model_type, names));
-    return out;
   }
+  if (!family) return out;
   family->read(reader, out);
   if (out.target.empty()) return out;
   read_taps(reader, out);

@@ -6,16 +6,16 @@
 namespace warmgate::plan::shrink {
 namespace {
 
-// transformers, modeling_deepseek_v3: dense first layers, then experts at every n-th layer.
-std::vector<std::string> deepseek_ffns(Reader& reader, Structure& s, std::int64_t layers) {
+// transformers, modeling_deepseek_v3: dense first layers, then experts at every n-th layer. Draft
+// layers follow the same rule with the ids after the target's (vllm, models/deepseek_mtp.py).
+void read_deepseek_layers(Reader& reader, Structure& s, const char* mixer, std::int64_t layers) {
   const std::int64_t dense = boundary(reader, s, "first_k_dense_replace", 0);
   const std::int64_t every = period(reader, s, "moe_layer_freq", 1);
-  std::vector<std::string> out;
-  for (std::int64_t i = 0; i < layers; ++i) {
+  const std::int64_t drafts = reader.maybe("num_nextn_predict_layers", 0, kMostLayers).value_or(0);
+  for (std::int64_t i = 0; i < layers + drafts; ++i) {
     const bool moe = s.experts.count > 0 && i >= dense && i % every == 0;
-    out.push_back(moe ? "moe" : "mlp");
+    (i < layers ? s.target : s.draft).push_back({mixer, moe ? "moe" : "mlp"});
   }
-  return out;
 }
 
 void read_groups(Reader& reader, Structure& s) {
@@ -29,12 +29,6 @@ void read_groups(Reader& reader, Structure& s) {
     reader.complain("topk_group", fmt::format("expected 1 to {} (n_group)", groups));
   s.experts.groups = groups;
   s.experts.top_k_groups = groups > 1 ? chosen : 1;
-}
-
-// Draft layers of multi-token prediction are built like the last layer of the target.
-void read_nextn(Reader& reader, Structure& s) {
-  const std::int64_t drafts = reader.maybe("num_nextn_predict_layers", 0, kMostLayers).value_or(0);
-  s.draft.assign(static_cast<std::size_t>(drafts), s.target.back());
 }
 
 std::int64_t shared_width(Reader& reader) {
@@ -59,9 +53,7 @@ void read_deepseek(Reader& reader, Structure& s) {
   reader.know("num_experts_per_tok");
   read_groups(reader, s);
   const char* mixer = reader.has("index_topk") ? "mla_indexed" : "mla";
-  set_layers(s, std::vector<std::string>(static_cast<std::size_t>(layers), mixer),
-             deepseek_ffns(reader, s, layers));
-  read_nextn(reader, s);
+  read_deepseek_layers(reader, s, mixer, layers);
 }
 
 void weigh_deepseek(Reader& reader, const Structure& s, WeightList& weights) {
@@ -105,9 +97,7 @@ void read_glm4_moe(Reader& reader, Structure& s) {
   const std::int64_t layers = layer_count(reader);
   s.experts = experts_of(reader, "n_routed_experts", "num_experts_per_tok");
   read_groups(reader, s);
-  set_layers(s, std::vector<std::string>(static_cast<std::size_t>(layers), "full_attention"),
-             deepseek_ffns(reader, s, layers));
-  read_nextn(reader, s);
+  read_deepseek_layers(reader, s, "full_attention", layers);
 }
 
 void weigh_glm4_moe(Reader& reader, const Structure& s, WeightList& weights) {
@@ -211,7 +201,7 @@ void weigh_deepseek_v4(Reader& reader, const Structure& s, WeightList& weights) 
   if (copies > 1)
     weights.add("hyper-connections", layers, {2, (2 + copies) * copies, copies * hidden},
                 Stored::kFloat32, 1);
-  if (s.taps.empty()) {
+  if (s.taps_key != "dspark_target_layer_ids") {
     weights.add("draft input projections", static_cast<std::int64_t>(s.draft.size()),
                 {2, hidden, hidden}, Stored::kDense, 1);
     return;

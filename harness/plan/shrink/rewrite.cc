@@ -128,8 +128,10 @@ Json rewrite(const Json& config, const Structure& s, const Selection& selection,
           config.at(s.pattern).get_ref<const std::string&>().at(static_cast<std::size_t>(id));
     out[s.pattern] = letters;
   }
+  // With a period the first layers stay, and so does every number of them.
   for (const std::string& key : s.boundaries)
-    out[key] = new_boundary(s, selection, config.at(key).get<std::int64_t>());
+    if (s.periods.empty())
+      out[key] = new_boundary(s, selection, config.at(key).get<std::int64_t>());
   for (const std::string& key : s.id_lists) {
     Json ids = Json::array();
     for (const Json& old : config.at(key)) {

@@ -57,6 +57,14 @@ std::vector<std::int64_t> late_taps(const Structure& s, std::int64_t n) {
   return out;
 }
 
+// With n layers the draft layers have the ids from n on: what the period makes of those.
+bool keeps_drafts(const Structure& s, std::int64_t n) {
+  for (std::size_t i = 0; i < s.draft.size(); ++i) {
+    if (s.pair_of(n + static_cast<std::int64_t>(i)).first != s.draft[i]) return false;
+  }
+  return true;
+}
+
 Selection first_layers(const Structure& s, std::int64_t per_kind) {
   Selection out;
   const auto need = wanted(s, per_kind);
@@ -71,7 +79,7 @@ Selection first_layers(const Structure& s, std::int64_t per_kind) {
       const auto it = there.find(item.first);
       return it != there.end() && it->second >= item.second;
     });
-    if (!all) continue;
+    if (!all || !keeps_drafts(s, n)) continue;
     out.kept.resize(static_cast<std::size_t>(n));
     std::iota(out.kept.begin(), out.kept.end(), 0);
     out.taps = cut.taps;

@@ -90,7 +90,13 @@ std::vector<StartLine> start_lines(const Structure& s, const StartWish& wish) {
       vllm(s, wish),
       sglang(s, wish),
       trtllm(wish),
-      lmdeploy(wish),
+      {"lmdeploy",
+       {},
+       {},
+       "not applicable: --empty-init of its PyTorch engine makes the structure but no KV cache and "
+       "no "
+       "warmup (LMDEPLOY_RANDOM_LOAD_WEIGHT only shuffles the order of files)",
+       {}},
       {"llamacpp", {}, {}, "not applicable: it reads one GGUF file with the weights in it", {}},
       {"tgi", {}, {}, "not applicable: it has no dummy loading, the shards want weight files", {}}};
 }
