@@ -38,12 +38,17 @@ struct CensusResult {
 };
 
 /// Events, src "census":
-///   compile {kernel (file name without its suffixes, or the source a compiler was given), key
-///   (STORE:kernel or PROGRAM:kernel, the same in every run), arch ("" where it is not known),
-///   source: compiler, status: ok, phase: serve, path, store | program + pid}, rank where path or
-///   process title tell it;
-///   store {store, path, status: outside, files, example} once for each store that was written at
-///   its default place although it was told to be elsewhere.
+///   compile {kernel (what the file or the compiler's input is called), key (STORE:kernel or
+///   PROGRAM:kernel, the same in every run), arch ("" where it is not known), source: compiler,
+///   status: seen, phase: serve, store + path | program + pid}, rank where path or process title
+///   tell it, or where the root has one. Files of one folder and kernel are one event, and so is a
+///   chain of compilers.
+///   store {store, path, status: outside, files, example}, once for each store of which something
+///   appeared at its default place although it was told to be elsewhere (by this run, or by
+///   another process of this user: the file system does not say);
+///   store {…, status: grew} where something appeared after ready in a store that holds no
+///   compilations.
+/// Compilers in containers are not descendants; they are seen only if they carry the marker.
 class Census {
  public:
   Census(CensusOptions options, std::function<void(trace::Event)> emit);
@@ -64,8 +69,5 @@ class Census {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// The programs whose runs are compilations.
-bool is_compiler(std::string_view program);
 
 }  // namespace warmgate::target
