@@ -7,6 +7,7 @@
 #include <set>
 
 #include "harness/trace/vocabulary.h"
+#include "reports/artefacts.h"
 #include "reports/sections.h"
 #include "reports/words.h"
 
@@ -245,6 +246,7 @@ std::string ab_report(const Report& report, const Style& style, Detail detail) {
                  out.cell(fmt::format("{}: {} against {}", s.name, b.name, a.name), Tone::kStrong) +
                  "  " + out.cell(s.path, Tone::kQuiet));
   if (!s.reason.empty()) out.paragraph(2, s.reason);
+  print_artefacts(out, s, detail);
   Table table(out, a, b, detail);
   if (detail != Detail::kQuiet) {
     table.head();

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "harness/trace/event.h"
+#include "reports/artefacts.h"
 #include "reports/text.h"
 #include "reports/words.h"
 
@@ -214,6 +215,7 @@ Json variant_json(const VariantReport& variant) {
   out["modelled"] = variant.modelled;
   out["device"] = variant.device;
   out["expected"] = variant.expected;
+  if (variant.artefact) out["artefact"] = verdict::to_json(*variant.artefact);
   out["verdict"] = verdict::to_string(variant.verdict.verdict);
   out["reason"] = variant.verdict.reason;
   out["checks"] = checks_json(variant.verdict.checks);
@@ -239,7 +241,11 @@ Json scenario_json(const ScenarioReport& scenario) {
   for (const contract::Result& result : scenario.comparisons)
     comparisons.push_back(contract_json(result, none));
   for (const VariantReport& variant : scenario.variants) variants.push_back(variant_json(variant));
+  Json differences = Json::array();
+  for (const verdict::ArtefactDifference& difference : artefact_differences(scenario))
+    differences.push_back(verdict::to_json(difference));
   out["comparisons"] = std::move(comparisons);
+  if (!differences.empty()) out["artefact_differences"] = std::move(differences);
   out["variants"] = std::move(variants);
   return out;
 }

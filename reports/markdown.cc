@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "reports/artefacts.h"
 #include "reports/words.h"
 
 namespace warmgate::reports {
@@ -230,6 +231,7 @@ std::string markdown_report(const Report& report, std::size_t limit) {
   if (report.scenarios.size() == 1 && !report.scenarios.front().reason.empty())
     document.piece(text.prose(report.scenarios.front().reason));
   const std::vector<MarkdownEntry> entries = entries_of(report);
+  add_artefacts(document, text, report);
   add_table(document, text, entries);
   add_findings(document, text, entries);
   add_checks(document, text, report);

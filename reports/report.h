@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 
 #include "harness/contract/contract.h"
 #include "harness/scenario/scenario.h"
+#include "harness/verdict/artefact.h"
 #include "harness/verdict/verdict.h"
 
 namespace warmgate::reports {
@@ -26,6 +28,7 @@ struct VariantReport {
   scenario::Position position;  // of the variant in its YAML file
   std::vector<const verdict::RunRecord*> runs;  // one per repeat; not owned
   verdict::RunVerdict verdict;
+  std::optional<verdict::ArtefactIdentity> artefact;  // what it was started from
 };
 
 struct ScenarioReport {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "reports/artefacts.h"
 #include "reports/key_words.h"
 #include "reports/sections.h"
 #include "reports/words.h"
@@ -149,6 +150,7 @@ void print_summary(Printer& out, const ScenarioReport& scenario, Detail detail) 
   if (ran && !scenario.about.empty()) out.paragraph(word + 2, scenario.about);
   const std::string source = source_text(scenario.source);
   if (ran && !source.empty()) out.paragraph(word + 2, source, Tone::kQuiet);
+  print_artefacts(out, scenario, detail);
   for (const VariantReport& v : scenario.variants) print_variant(out, v, name, word, detail);
   for (const verdict::Check& check : scenario.checks) {
     if (!is_good(check.verdict) || detail == Detail::kVerbose) print_check(out, 2, check, nullptr);

@@ -95,6 +95,8 @@ void add_running(CLI::App* sub, CommandLine& line, Raw& raw) {
   sub->add_option("--today", line.run.today, "the date that `until` of an allow entry is held to")
       ->check(CLI::Validator(check_date, kDate))
       ->type_name(kDate);
+  sub->add_flag("--rebuild", line.run.rebuild,
+                "build the environments of wheels and worktrees anew, and download again");
   sub->add_option("--rows", line.run.rows, "write a JSON line at each transition of each run")
       ->type_name("FILE");
   sub->add_option("--metrics", line.run.metrics, "more metrics, as data; repeatable")

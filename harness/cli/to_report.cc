@@ -34,6 +34,7 @@ reports::VariantReport variant_report(const run::VariantResult& from,
   out.expected = expected_text(from.variant.expect);
   for (const verdict::RunRecord& run : from.runs) out.runs.push_back(&run);
   out.verdict = from.verdict;
+  out.artefact = from.artefact;
   out.position = position(scenario, "variants." + out.base_name);
   return out;
 }

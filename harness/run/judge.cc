@@ -59,6 +59,14 @@ void judge_contracts(const JudgeContext& context, const scenario::Resolved* reso
   }
 }
 
+// What was started, for the record of a run; the whole list of packages stands once, at the
+// variant.
+nlohmann::json brief_json(const verdict::ArtefactIdentity& identity) {
+  nlohmann::json out = verdict::to_json(identity);
+  out["packages"] = identity.packages ? nlohmann::json(identity.packages->size()) : nullptr;
+  return out;
+}
+
 // Two variants are comparable in capacity where nothing of what sizes the KV slab differs on
 // purpose: then a difference comes from a behaviour.
 bool same_capacity_inputs(const scenario::Variant& a, const scenario::Variant& b) {
@@ -184,6 +192,8 @@ JudgedRun judge(Job& job, const verdict::Accepted& accepted, const JudgeContext&
   run.identity = variant.identity;
   run.repeat = job.repeat;
   run.environment = context.environment;
+  const Ready* artefact = context.artefacts != nullptr ? context.artefacts->find(variant) : nullptr;
+  if (artefact != nullptr) run.environment["artefact"] = brief_json(artefact->identity);
   run.reproduce = reproduce_command(scenario.path, variant.name, context.options);
   run.time_gated = job.time_gated;
   run.time_disturbed = job.disturbed;

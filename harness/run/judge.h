@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/contract/contract.h"
+#include "harness/run/artefact/artefacts.h"
 #include "harness/run/keys.h"
 #include "harness/run/run.h"
 #include "harness/run/schedule.h"
@@ -29,6 +30,7 @@ struct JudgeContext {
   KeyJudge& keys;
   const nlohmann::json& environment;
   std::string today;  // YYYY-MM-DD
+  const Artefacts* artefacts = nullptr;
 };
 
 /// Today's date by the clock, UTC.

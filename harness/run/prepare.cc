@@ -1,6 +1,7 @@
 #include "harness/run/prepare.h"
 
 #include <cstdlib>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 
@@ -41,8 +42,16 @@ void set_deadlines(const scenario::Target& target, const PrepareOptions& options
 
 }  // namespace
 
-Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& variant,
+Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& asked,
                  const PrepareOptions& options) {
+  const Ready* artefact = options.artefacts != nullptr ? options.artefacts->find(asked) : nullptr;
+  if (artefact != nullptr && !artefact->error.empty()) throw std::runtime_error(artefact->error);
+  std::optional<scenario::Variant> placed;  // its words with the artefact's folder filled in
+  if (artefact != nullptr) {
+    placed = asked;
+    placed->target = filled_in(asked.target, *artefact);
+  }
+  const scenario::Variant& variant = placed ? *placed : asked;
   Prepared prepared{RunDir(label_of(scenario.name + "-" + variant.name)), {}, {}};
   target::TargetSpec& spec = prepared.spec;
   spec.name = scenario.name + " variant " + variant.name;
@@ -60,6 +69,12 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& va
       break;
     case scenario::Target::Kind::kServer:
       throw std::runtime_error("servers cannot be started yet");
+  }
+  if (artefact != nullptr) {
+    const bool command = variant.target.kind == scenario::Target::Kind::kCommand;
+    // A path in a container is the container's.
+    if (command && !artefact->container.empty()) spec.workers.front().argv = variant.target.argv;
+    put_on(*artefact, prepared.dir.path().filename().string(), spec);
   }
   return prepared;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/run/artefact/artefacts.h"
 #include "harness/run/run_dir.h"
 #include "harness/scenario/scenario.h"
 #include "harness/target/target.h"
@@ -21,6 +22,7 @@ struct PrepareOptions {
   std::optional<double> timeout_s;  // over all phases; replaces the default deadline
   std::optional<double> grace_s, settle_s;
   std::vector<std::string> secrets;
+  const Artefacts* artefacts = nullptr;  // made already; null = no variant has one
 };
 
 /// What must outlive the run: the folder and the descriptors that its workers inherit.

@@ -10,6 +10,7 @@
 #include <set>
 #include <thread>
 
+#include "harness/run/artefact/artefacts.h"
 #include "harness/run/fit.h"
 #include "harness/run/judge.h"
 #include "harness/run/keys.h"
@@ -142,6 +143,7 @@ class Gate {
       rows.run("planned", job.row(), {{"time_gated", job.time_gated}, {"skip", job.skip}});
     }
 
+    make_artefacts();
     ScheduleOptions schedule;
     schedule.jobs = threads_;
     schedule.cores = cores_;
@@ -152,6 +154,7 @@ class Gate {
     schedule.prepare.grace_s = options_.grace_s;
     schedule.prepare.settle_s = options_.settle_s;
     schedule.prepare.secrets = secrets_;
+    schedule.prepare.artefacts = artefacts_ ? &*artefacts_ : nullptr;
     run_jobs(jobs_, schedule, cancel_, rows, progress_);
 
     KeyJudge keys(cache, options_.jit);
@@ -196,6 +199,20 @@ class Gate {
       }
     }
     if (!problems.empty()) throw ScenarioError(std::move(problems));
+  }
+
+  // All of them before the first run, so that nothing is built or fetched while a time counts.
+  void make_artefacts() {
+    artefacts_.emplace(
+        ArtefactOptions{options_.artefacts, options_.rebuild, options_.load.fixtures, secrets_});
+    for (const Job& job : jobs_) {
+      if (!job.skip.empty() || cancel_.cancelled()) continue;
+      artefacts_->make(*job.scenario, *job.variant, cancel_, [&](const std::string& what) {
+        if (progress_)
+          progress_(
+              {0, static_cast<int>(jobs_.size()), job.scenario->name, job.variant->name, what});
+      });
+    }
   }
 
   // Every run has a record, kept to the end.
@@ -248,8 +265,12 @@ class Gate {
   }
 
   void judge_runs(KeyJudge& keys, RowWriter& rows) {
-    const JudgeContext context{options_, extras_, keys, result_.machine,
-                               options_.today.empty() ? today_utc() : options_.today};
+    const JudgeContext context{options_,
+                               extras_,
+                               keys,
+                               result_.machine,
+                               options_.today.empty() ? today_utc() : options_.today,
+                               artefacts_ ? &*artefacts_ : nullptr};
     std::vector<JudgedRun> judged(jobs_.size());
     in_parallel(jobs_.size(), threads_, [&](std::size_t i) {
       judged[i] = judge(jobs_[i], accepted_of(*jobs_[i].scenario), context);
@@ -277,6 +298,8 @@ class Gate {
         std::vector<const verdict::RunRecord*> runs;
         for (const verdict::RunRecord& run : out.runs) runs.push_back(&run);
         out.variant = variant;
+        const Ready* artefact = artefacts_ ? artefacts_->find(variant) : nullptr;
+        if (artefact != nullptr) out.artefact = artefact->identity;
         out.verdict = verdict::over_repeats(runs, verdicts);
         result.variants.push_back(std::move(out));
       }
@@ -311,6 +334,7 @@ class Gate {
   std::vector<verdict::Accepted> accepted_;  // parallel to result_.scenarios
   std::vector<std::string> secrets_;
   std::optional<RunDir> private_cache_;
+  std::optional<Artefacts> artefacts_;
   std::vector<Job> jobs_;  // by scenario, then variant, then repeat; points into result_
   GateResult result_;
 };

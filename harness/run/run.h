@@ -11,6 +11,7 @@
 
 #include "harness/scenario/scenario.h"
 #include "harness/target/target.h"
+#include "harness/verdict/artefact.h"
 #include "harness/verdict/verdict.h"
 #include "kernels/jit/jit.h"
 
@@ -27,6 +28,8 @@ struct Options {
   bool expect = true;               // --no-expect drops `expect`, not `gate` or `allow`
   std::filesystem::path engine;     // "" = warmgate-engine beside this program
   std::filesystem::path cache_dir;  // kernels; "" = jit::default_cache_dir()
+  bool rebuild = false;             // build artefacts anew that are built already
+  std::filesystem::path artefacts;  // where built ones are kept; "" = default_artefact_cache()
   bool no_cache = false;            // a private, empty kernel cache for this call
   jit::Backend jit = jit::Backend::kAuto;
   /// A variant that this build cannot start (its device, its architecture) is skipped, with the
@@ -50,6 +53,8 @@ struct VariantResult {
   scenario::Variant variant;
   std::vector<verdict::RunRecord> runs;  // one per repeat
   verdict::RunVerdict verdict;           // over all repeats
+  std::optional<verdict::ArtefactIdentity>
+      artefact;  // what it was started from, where that is told
 };
 
 struct ScenarioResult {

@@ -158,6 +158,8 @@ ArtefactDifference artefact_difference(const ArtefactIdentity& a, const Artefact
   out.same_artefact = a.kind == b.kind && a.path == b.path && a.hash == b.hash &&
                       !(a.path.empty() && a.hash.empty());
   if (a.python != b.python) out.lines.push_back({"python", "python", a.python, b.python});
+  if (a.commit != b.commit && !a.commit.empty() && !b.commit.empty())
+    out.lines.push_back({"commit", "commit", short_hash(a.commit), short_hash(b.commit)});
   compare_packages(a, b, out);
   compare_variables(a, b, out);
   if (a.command != b.command) {

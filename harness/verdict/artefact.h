@@ -53,7 +53,7 @@ std::string normal_name(std::string_view package);
 struct ArtefactDifference {
   std::string a, b;  // names of the variants
   struct Line {
-    std::string what;  // package file variable python command contents
+    std::string what;  // commit package file variable python command contents
     std::string name;
     std::string a, b;  // "" = absent there
   };

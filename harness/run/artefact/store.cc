@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -92,12 +93,29 @@ void Store::lock(int fd, int how, const std::string& what) const {
   }
 }
 
+std::shared_ptr<target::MachineLock> Store::machine() const {
+  constexpr std::chrono::hours kMostWait{2};
+  std::shared_ptr<target::MachineLock> out;
+  try {
+    out = std::make_shared<target::MachineLock>(
+        target::MachineLock::Mode::kShared, "warmgate builds", cancel_, kMostWait,
+        [&](const std::string& holder) { say("waits for the machine (" + holder + ")"); });
+  } catch (const std::system_error&) {
+    return nullptr;  // then nobody can be kept out either
+  }
+  if (out->held()) return out;
+  throw BuildError(cancel_.cancelled()
+                       ? "interrupted"
+                       : "the machine was not free; it is held by " + out->waited_for());
+}
+
 json Store::make(const Recipe& recipe, const fs::path& folder) const {
   const fs::path log = folder.string() + ".log", complete = folder.string() + ".json";
   std::error_code ignored;
   fs::remove(complete, ignored);
   fs::remove(log, ignored);
   remove_folder(folder);
+  const auto machine_lock = machine();
   say("builds " + recipe.what);
   try {
     fs::create_directory(folder);

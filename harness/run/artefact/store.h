@@ -11,6 +11,7 @@
 #include <string>
 
 #include "harness/run/run_dir.h"
+#include "harness/target/machine_lock.h"
 #include "harness/target/target.h"
 
 namespace warmgate::run {
@@ -50,12 +51,16 @@ class Store {
  public:
   /// The folder is made when the first entry is. `rebuild`: entries are built anew, once a Store.
   Store(std::filesystem::path root, bool rebuild, const target::CancelToken& cancel,
-        BuildProgress progress);
+        BuildProgress progress = {});
 
   /// Throws BuildError: what failed with its last lines, a folder that cannot be written, a cancel.
   std::shared_ptr<const Entry> get(const Recipe& recipe);
 
+  void report_to(BuildProgress progress) { progress_ = std::move(progress); }
   const target::CancelToken& cancel() const { return cancel_; }
+  /// Held while something is built: nobody measures beside it. Null where the machine's lock cannot
+  /// be used. Throws BuildError at a cancel, and when the machine does not become free.
+  std::shared_ptr<target::MachineLock> machine() const;
   void say(const std::string& what) const;
 
  private:
