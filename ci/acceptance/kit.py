@@ -56,7 +56,7 @@ class Kit:
             table = json.load(file)
         if args.preset not in table["presets"]:
             refuse(f"no preset '{args.preset}'; there are {', '.join(table['presets'])}")
-        self.how, self.default_model = table["presets"][args.preset], table["model"]
+        self.how, self.default_config = table["presets"][args.preset], os.path.join(self.fixtures, table["config"])
         self.deadline = time.monotonic() + 60 * args.minutes
         self.model, self.healthy, self.files = args.model, None, []
         self.steps = []

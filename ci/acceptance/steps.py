@@ -1,6 +1,5 @@
 """The steps, in order. Each returns what it saw, or raises NotObserved or Unexpected."""
 
-import json
 import os
 import socket
 import subprocess
@@ -34,11 +33,7 @@ class Steps(Kit):
         return f"{seen}; ready after {self.healthy['figures'].get('time_to_ready_s', float('nan')):.1f} s"
 
     def shrink(self):
-        config = self.args.config
-        if not config:
-            config = os.path.join(self.folder, "config.json")
-            with open(config, "w") as file:
-                json.dump(self.default_model, file)
+        config = self.args.config or self.default_config
         out = os.path.join(self.folder, "model")
         done = subprocess.run(
             [self.warmgate, "shrink", "--config", config, "--out", out, "--tokenizer", "stub"],
