@@ -1,6 +1,7 @@
 # warmgate_library(NAME DEPS ...): a static library of the .cc files of the current folder (and of
 # SUBDIRS), with a test program NAME_test of its *_test.cc files. Files named main.cc are left out.
-# COLD: nothing in it is worth optimising.
+# COLD: nothing in it is worth optimising. ALONE: its files repeat each other's names and are compiled
+# one by one.
 add_library(warmgate_flags INTERFACE)
 target_compile_features(warmgate_flags INTERFACE cxx_std_20)
 target_compile_options(warmgate_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
@@ -50,8 +51,18 @@ if(WARMGATE_TESTS)
     <fmt/format.h> <gmock/gmock.h> <gtest/gtest.h>)
 endif()
 
+# A clean build spends half its time on the same headers' templates, once a file. In batches they are
+# instantiated once a batch; touching one file then rebuilds the few it stands with. Names in anonymous
+# namespaces must differ within a folder for it.
+option(WARMGATE_BATCHES "Compile several files of a library together" OFF)
+function(warmgate_batches name size)
+  if(WARMGATE_BATCHES)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+  endif()
+endfunction()
+
 function(warmgate_library name)
-  cmake_parse_arguments(arg "NO_PCH;COLD" "" "DEPS;SUBDIRS;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(arg "NO_PCH;COLD;ALONE" "" "DEPS;SUBDIRS;TEST_DEPS" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   foreach(sub ${arg_SUBDIRS})
     list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${sub}/*.cc)
@@ -74,6 +85,9 @@ function(warmgate_library name)
   if(NOT arg_NO_PCH)
     target_precompile_headers(${name} REUSE_FROM ${pch})
   endif()
+  if(NOT arg_NO_PCH AND NOT arg_ALONE)
+    warmgate_batches(${name} 6)
+  endif()
   if(WARMGATE_TESTS AND tests)
     warmgate_test(${name}_test SOURCES ${tests} DEPS ${name} ${arg_TEST_DEPS})
   endif()
@@ -88,5 +102,6 @@ function(warmgate_test name)
                         fmt::fmt GTest::gmock GTest::gtest_main Threads::Threads)
   target_compile_options(${name} PRIVATE ${WARMGATE_TEST_OPTIONS})
   target_precompile_headers(${name} REUSE_FROM warmgate_test_pch)
+  warmgate_batches(${name} 8)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 endfunction()

@@ -13,11 +13,11 @@
 namespace warmgate::reports {
 namespace {
 
-using testing::Each;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::SizeIs;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 // The runner's way to read a line (actions/runner, src/Runner.Common/ActionCommand.cs, TryParseV2):
 // blanks in front are dropped, `::` to the next `::`, the word up to the first blank, properties
@@ -186,7 +186,7 @@ TEST(Github, WhatALogSaysCannotBecomeACommand) {
     EXPECT_EQ(all.size(), 5u) << bad.substr(0, 40);
     EXPECT_LT(text.size(), 64000u);
     for (const Command& command : all) {
-      EXPECT_THAT(command.name, testing::AnyOf("error", "warning", "notice"));
+      EXPECT_THAT(command.name, ::testing::AnyOf("error", "warning", "notice"));
       EXPECT_LE(columns(command.properties.at("title")), 255u);
       EXPECT_LT(command.message.size(), 16000u);
     }

@@ -11,9 +11,9 @@
 namespace warmgate::reports {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 nlohmann::json schema() {
   return nlohmann::json::parse(slurp(golden_path("../report.schema.json")));

@@ -12,8 +12,8 @@
 namespace warmgate::reports {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // True if the text holds markup, or an ampersand that begins none of the five entities.
 bool bad_text(std::string_view part) {

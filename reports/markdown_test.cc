@@ -12,9 +12,9 @@
 namespace warmgate::reports {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 // What may turn into something in GitHub's Markdown, each with a word that must be found in code.
 const std::vector<std::string>& tricks() {

@@ -6,10 +6,10 @@
 namespace warmgate::reports {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 struct Fixture {
   double now = 100;
@@ -62,7 +62,7 @@ TEST(StatusLine, ALogGetsAPlainLineNowAndThen) {
       line.update(std::to_string(i) + " of 120");
     }
   }
-  ASSERT_THAT(f.written, testing::SizeIs(3));  // at 1, 6 and 11 s
+  ASSERT_THAT(f.written, ::testing::SizeIs(3));  // at 1, 6 and 11 s
   for (const std::string& text : f.written) {
     EXPECT_THAT(text, Not(HasSubstr("\x1b")));
     EXPECT_EQ(text.back(), '\n');
@@ -87,7 +87,7 @@ TEST(StatusLine, NamesFromAScenarioCannotMoveTheCursor) {
   StatusLine line = f.make(true, 80);
   f.now += 2;
   line.update("\x1b[2Jboo\n::error::x");
-  ASSERT_THAT(f.written, testing::SizeIs(1));
+  ASSERT_THAT(f.written, ::testing::SizeIs(1));
   EXPECT_EQ(f.written[0], "\r\x1b[K2 s  \\x1b[2Jboo\\n::error::x");
 }
 

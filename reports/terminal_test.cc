@@ -13,8 +13,8 @@
 namespace warmgate::reports {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr Style kPlain{.colour = false, .charset = Charset::kUtf8, .width = 100};
 

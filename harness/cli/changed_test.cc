@@ -14,16 +14,16 @@
 namespace warmgate::cli {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Loads, and needs nothing of the product's fixtures.
 const std::string kBody =
     "target: {command: {argv: [./worker.sh, plain]}}\n"
     "about: For tests.\n";
 
-class Changed : public testing::Test {
+class Changed : public ::testing::Test {
  protected:
   Changed() { fs::create_directories(dir_.path() / ".git"); }
 

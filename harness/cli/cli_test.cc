@@ -10,14 +10,14 @@
 namespace warmgate::cli {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 const std::string kDspark = "scenarios/seeds/dspark-absent-topk-buffer.yaml";
 const std::string kZero = "scenarios/seeds/zero-compress-ratio-warmup-key.yaml";
 
-class Cli : public testing::Test {
+class Cli : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(fs::exists(program_path())) << program_path();
@@ -63,7 +63,7 @@ TEST_F(Cli, TheReportKnowsWhichWarmgateItWas) {
   if (git.code != 0) {
     EXPECT_EQ(revision, "unknown");
   } else {
-    EXPECT_THAT(revision, testing::MatchesRegex("[0-9a-f]{12}(-dirty)?"));
+    EXPECT_THAT(revision, ::testing::MatchesRegex("[0-9a-f]{12}(-dirty)?"));
   }
 }
 

@@ -10,10 +10,10 @@
 namespace warmgate::cli {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class Github : public testing::Test {
+class Github : public ::testing::Test {
  protected:
   Github() {
     fs::create_directories(dir_.path() / ".git");

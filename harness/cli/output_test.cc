@@ -11,7 +11,7 @@
 namespace warmgate::cli {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 int files_in(const fs::path& folder) {
   return static_cast<int>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
@@ -113,7 +113,7 @@ TEST(Outputs, TwoInOneFileAreTwo) {
   EXPECT_EQ(warmgate({"step", small, "--json", out, "--rows", out}).code, 128);
 }
 
-class ConsoleStyle : public testing::Test {
+class ConsoleStyle : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : {"NO_COLOR", "LC_ALL", "LC_CTYPE", "LANG", "COLUMNS"}) ::unsetenv(name);

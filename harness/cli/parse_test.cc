@@ -9,9 +9,9 @@
 namespace warmgate::cli {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 Parsed parsed(std::vector<const char*> words) {
   words.insert(words.begin(), "warmgate");

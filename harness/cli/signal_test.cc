@@ -11,8 +11,8 @@
 namespace warmgate::cli {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 bool wait_for_text(const fs::path& file, const std::string& text) {
   for (int i = 0; i < 400; ++i) {
@@ -49,7 +49,7 @@ TEST(Interrupt, EndsEverythingAndStillWritesTheReport) {
 
 // A repository whose engine is one file: which worker plays it. Commit 1 is good, 5 is broken in
 // another way, 7 plants the fault, 9 is the bad end.
-class Bisect : public testing::Test {
+class Bisect : public ::testing::Test {
  protected:
   static constexpr const char* kGood = "honest";
   static constexpr const char* kOther = "liar --mode exit3 --in load";

@@ -84,7 +84,7 @@ TEST(WorkerProgram, AFaultEndsWithCodeOne) {
   EXPECT_TRUE(worker.of("bye").empty());
 }
 
-class FatalSignals : public testing::TestWithParam<int> {};
+class FatalSignals : public ::testing::TestWithParam<int> {};
 
 TEST_P(FatalSignals, AreToldAndThenStrike) {
   // The other rank never comes, so this one waits in its first phase.
@@ -106,7 +106,7 @@ TEST_P(FatalSignals, AreToldAndThenStrike) {
   EXPECT_GT(faults[0].at("t").get<std::int64_t>(), 0);
 }
 INSTANTIATE_TEST_SUITE_P(All, FatalSignals,
-                         testing::Values(SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL));
+                         ::testing::Values(SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL));
 
 TEST(WorkerProgram, AKilledRankEndsTheOther) {
   // So many steps that the ranks are in the midst of serving when one is shot.

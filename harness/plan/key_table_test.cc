@@ -8,8 +8,8 @@
 namespace warmgate::plan {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 void add(trace::Trace& trace, const std::string& line) {
   trace.events.push_back(trace::parse_event(line));

@@ -8,10 +8,10 @@
 namespace warmgate::plan {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 void add(trace::Trace& trace, const char* line) {
   trace.events.push_back(trace::parse_event(line));

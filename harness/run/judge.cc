@@ -213,7 +213,7 @@ JudgedRun judge(Job& job, const verdict::Accepted& accepted, const JudgeContext&
     facts.interrupted = job.result.interrupted;
     facts.infra_error = job.result.infra_error;
     facts.memory_limit_bytes = variant.target.memory_bytes;
-    if (resolved != nullptr) context.keys.append_events(run.trace, *resolved);
+    if (resolved != nullptr) context.keys.append_events(run.trace, job.keys);
     if (facts.infra_error.empty()) judge_contracts(context, resolved, run);
   }
   verdict::apply_allow(scenario.allow, context.today, run);

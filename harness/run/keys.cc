@@ -27,10 +27,9 @@ std::optional<jit::Key> our_key(const std::string& text) {
   return std::nullopt;
 }
 
-/// (architecture, key text) of every warmed key that the engine did not compile strictly itself:
-/// the other architectures, all of them after a lenient compiler, and what it never came to.
-std::vector<std::pair<std::string, std::string>> left_to_us(const trace::Trace& trace,
-                                                            const scenario::Resolved& resolved) {
+// To compile is every warmed key that the engine did not compile strictly itself: the other
+// architectures, all of them after a lenient compiler, and what it never came to.
+KeysLeft left_to_us(const trace::Trace& trace, const scenario::Resolved& resolved) {
   const auto seam = resolved.seams.find("jit.compiler");
   const bool lenient = seam != resolved.seams.end() && seam->second == "lenient";
   std::set<std::pair<std::string, std::string>> done;
@@ -38,10 +37,10 @@ std::vector<std::pair<std::string, std::string>> left_to_us(const trace::Trace& 
     if (!lenient && e->src != "harness" && e->str("backend") == "nvrtc")
       done.emplace(e->str("arch"), e->str("key"));
   }
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const std::string& key : warmed_keys(trace)) {
+  KeysLeft out{warmed_keys(trace), {}};
+  for (const std::string& key : out.warmed) {
     for (const std::string& arch : resolved.architectures) {
-      if (done.count({arch, key}) == 0) out.emplace_back(arch, key);
+      if (done.count({arch, key}) == 0) out.compile.emplace_back(arch, key);
     }
   }
   return out;
@@ -70,14 +69,15 @@ bool KeyJudge::can_compile() const {
   return backend_ != jit::Backend::kHost && jit::nvrtc().available;
 }
 
-void KeyJudge::collect(const trace::Trace& trace, const scenario::Resolved& resolved) {
-  const auto wanted = left_to_us(trace, resolved);
+KeysLeft KeyJudge::collect(const trace::Trace& trace, const scenario::Resolved& resolved) {
+  KeysLeft left = left_to_us(trace, resolved);
   const std::lock_guard lock(mutex_);
-  for (const auto& [arch, text] : wanted) {
+  for (const auto& [arch, text] : left.compile) {
     auto [it, fresh] = keys_.try_emplace(text);
     if (fresh) it->second = our_key(text);
     if (it->second) wanted_.emplace(arch, text);
   }
+  return left;
 }
 
 void KeyJudge::compile(int threads, const target::CancelToken& cancel) {
@@ -133,9 +133,8 @@ const jit::HostCheck& KeyJudge::host_check(const std::string& text, const jit::K
   return checks_.try_emplace(text, std::move(check)).first->second;
 }
 
-void KeyJudge::append_events(trace::Trace& trace, const scenario::Resolved& resolved) {
-  const auto wanted = left_to_us(trace, resolved);
-  for (const std::string& text : warmed_keys(trace)) {
+void KeyJudge::append_events(trace::Trace& trace, const KeysLeft& left) {
+  for (const std::string& text : left.warmed) {
     const std::optional<jit::Key> key = our_key(text);
     if (!key) continue;
     const jit::HostCheck& check = host_check(text, *key);
@@ -149,7 +148,7 @@ void KeyJudge::append_events(trace::Trace& trace, const scenario::Resolved& reso
                                                           {"line", check.line},
                                                           {"phase", "warmup"}}));
   }
-  for (const auto& [arch, text] : wanted) {
+  for (const auto& [arch, text] : left.compile) {
     const std::lock_guard lock(mutex_);
     const auto it = compiled_.find({arch, text});
     if (it == compiled_.end()) continue;

@@ -22,6 +22,12 @@ namespace warmgate::run {
 /// The keys that warmup asked for, as the contracts count them: distinct over all ranks, sorted.
 std::vector<std::string> warmed_keys(const trace::Trace& trace);
 
+/// What the keys of one run still need.
+struct KeysLeft {
+  std::vector<std::string> warmed;                           // as warmed_keys() gives them
+  std::vector<std::pair<std::string, std::string>> compile;  // (architecture, key text)
+};
+
 /// Usage: collect() every trace, compile() once, then append_events() to each trace. collect() and
 /// append_events() are thread-safe; compile() uses threads of its own.
 class KeyJudge {
@@ -29,13 +35,13 @@ class KeyJudge {
   KeyJudge(std::filesystem::path cache_dir, jit::Backend backend);
 
   /// Notes what this run's keys need: each architecture that its engine did not compile strictly.
-  void collect(const trace::Trace& trace, const scenario::Resolved& resolved);
+  KeysLeft collect(const trace::Trace& trace, const scenario::Resolved& resolved);
   /// Compiles the union strictly, one program per kernel and architecture. Nothing without NVRTC.
   void compile(int threads, const target::CancelToken& cancel);
-  /// Appends one `check` (kind host_key) per warmed key and one `compile` per key and collected
-  /// architecture, all of src harness. A key of a kernel that this build does not know gets
-  /// neither: it is not observed, never assumed.
-  void append_events(trace::Trace& trace, const scenario::Resolved& resolved);
+  /// `left` is what collect() gave for this trace. Appends one `check` (kind host_key) per warmed
+  /// key and one `compile` per key and collected architecture, all of src harness. A key of a
+  /// kernel that this build does not know gets neither: it is not observed, never assumed.
+  void append_events(trace::Trace& trace, const KeysLeft& left);
   /// What could not be compiled and why, one sentence per reason; empty if all was.
   std::vector<std::string> not_observed() const;
 

@@ -19,8 +19,8 @@ namespace warmgate::run {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::string slurp(const fs::path& path) {
   std::ifstream in(path);

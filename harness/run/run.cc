@@ -1,6 +1,7 @@
 #include "harness/run/run.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -124,6 +125,7 @@ class Gate {
   GateResult run() {
     const std::int64_t start = trace::now_ns();
     sweep_once();
+    keep_memory();
     if (options_.no_cache) private_cache_.emplace("cache");
     // A cache that the user named is shared by all runs, its own folder is this call's alone.
     const fs::path cache = options_.no_cache            ? private_cache_->path()
@@ -248,6 +250,13 @@ class Gate {
     (void)gone;
   }
 
+  // A run's trace is some hundred kilobytes; giving its pages back after each costs as much as
+  // reading it.
+  static void keep_memory() {
+    ::mallopt(M_TRIM_THRESHOLD, 256 * 1024 * 1024);
+    ::mallopt(M_MMAP_THRESHOLD, 4 * 1024 * 1024);
+  }
+
   // NVML takes 20 ms to open, so it is asked only where somebody needs a GPU.
   static const std::vector<Gpu>& gpus_if(const scenario::Needs& needs) {
     static const std::vector<Gpu> none;
@@ -255,11 +264,12 @@ class Gate {
   }
 
   void judge_keys(KeyJudge& keys) {
-    for (const Job& job : jobs_) {
+    in_parallel(jobs_.size(), threads_, [&](std::size_t i) {
+      Job& job = jobs_[i];
       const bool native = job.variant->target.kind == scenario::Target::Kind::kNative;
-      if (!job.ended || !native || job.variant->ranks.empty()) continue;
-      keys.collect(job.result.trace, job.variant->ranks.front());
-    }
+      if (!job.ended || !native || job.variant->ranks.empty()) return;
+      job.keys = keys.collect(job.result.trace, job.variant->ranks.front());
+    });
     keys.compile(threads_, cancel_);
     result_.not_observed = keys.not_observed();
   }

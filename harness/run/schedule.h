@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/run/keys.h"
 #include "harness/run/prepare.h"
 #include "harness/run/rows.h"
 #include "harness/run/run.h"
@@ -25,6 +26,7 @@ struct Job {
 
   bool ended = false;
   target::TargetResult result;
+  KeysLeft keys;
   bool disturbed = false;  // other runs went beside it: its times are shown and never gated
   std::string note;        // what a person should know of how it was run
   RowKey row() const;

@@ -15,11 +15,11 @@ namespace warmgate::run {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Its own folder for the machine's lock, so that no other test's runs are in the way.
-class Schedule : public testing::Test {
+class Schedule : public ::testing::Test {
  protected:
   Schedule() : dir_("schedule-test") {
     ::setenv("XDG_RUNTIME_DIR", dir_.path().c_str(), 1);
@@ -103,7 +103,7 @@ TEST_F(Schedule, RunsBesideEachOtherAndSaysSo) {
     EXPECT_TRUE(job.ended);
     EXPECT_TRUE(job.disturbed);
   }
-  EXPECT_THAT(scales_, testing::Each(2.0));  // 4 jobs on 2 cores
+  EXPECT_THAT(scales_, ::testing::Each(2.0));  // 4 jobs on 2 cores
 }
 
 TEST_F(Schedule, OneRunIsNotDisturbed) {

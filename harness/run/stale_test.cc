@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Stale : public testing::Test {
+class Stale : public ::testing::Test {
  protected:
   Stale() : root_("stale-test") {}
 

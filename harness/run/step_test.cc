@@ -12,8 +12,8 @@
 namespace warmgate::run {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using verdict::Outcome;
 using verdict::Verdict;
 
@@ -76,7 +76,7 @@ TEST(Step, NothingRunStopsTheBisection) {
   EXPECT_EQ(decide(interrupted, {}).step, Step::kStop);
 }
 
-class StepFiles : public testing::Test {
+class StepFiles : public ::testing::Test {
  protected:
   RunDir dir_{"step-test"};
   target::CancelToken cancel_;

@@ -62,6 +62,7 @@ class Run {
   TargetResult run() {
     const std::int64_t begin = trace::now_ns();
     const std::int64_t oom_kills = kernel_oom_kills();
+    result_.trace.events.reserve(1024);  // a short run's; growing moves them all
     result_.trace.declared_phases = spec_.phases;
     result_.trace.world = static_cast<int>(spec_.workers.size());
     try {
@@ -91,7 +92,7 @@ class Run {
     if (spec_.workers.empty()) throw std::runtime_error("nothing to start");
     become_subreaper();
     ensure_guard();
-    for (const char* name : {"events", "tmp"}) fs::create_directories(spec_.run_dir / name);
+    for (const char* name : {"events", "tmp"}) fs::create_directory(spec_.run_dir / name);
     dir_ = std::make_unique<EventsDir>(spec_.run_dir / "events", result_.trace, spec_.secrets);
     null_ = open_high("/dev/null", O_RDONLY);
   }
@@ -153,6 +154,7 @@ class Run {
   void take_events(Worker* worker) {
     const Clock::time_point now = Clock::now();
     const auto& events = result_.trace.events;
+    bool sample = false;  // once for all of them: they are read after they happened
     for (; seen_ < events.size(); ++seen_) {
       const trace::Event& event = events[seen_];
       const int rank = event.rank ? *event.rank : worker != nullptr ? worker->rank() : -1;
@@ -162,14 +164,15 @@ class Run {
         if (progress_) progress_(rank, phase);
       } else if (event.ev == "phase_end") {
         clock_.end(event.source, event.str("phase"), now);
-        if (worker != nullptr) worker->sample_peak();
+        sample = true;
       } else if (event.ev == "hello") {
-        if (worker != nullptr) worker->sample_peak();
+        sample = true;
       } else if (event.ev == "bye") {
         clock_.gone(event.source, now);
-        if (worker != nullptr) worker->sample_peak();
+        sample = true;
       }
     }
+    if (sample && worker != nullptr) worker->sample_peak();
     if (stage_ == Stage::kWatching && clock_.next() < armed_for_) arm_limits();
   }
 

@@ -20,7 +20,11 @@ Fields::Fields(std::initializer_list<std::pair<std::string, json>> fields) {
 const Fields::Slot* Fields::find(std::string_view key) const {
   for (std::size_t i = slots_.size(); i-- > 0;) {
     const Slot& slot = slots_[i];
-    if (slot.key_size == key.size() && view(slot.key_at, slot.key_size) == key) return &slot;
+    if (slot.key_size != key.size()) continue;
+    // Most names of one length differ in their first byte: a call for each would cost more.
+    const char* name = buffer_.data() + slot.key_at;
+    if (!key.empty() && *name != key.front()) continue;
+    if (std::string_view(name, slot.key_size) == key) return &slot;
   }
   return nullptr;
 }

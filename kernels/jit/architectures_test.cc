@@ -7,7 +7,7 @@
 namespace warmgate::jit {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Architectures, WhatTheCompilerLacksIsNamedWithWhatItHas) {
   if (!nvrtc().available) {

@@ -31,7 +31,7 @@ TEST(LocalCollectives, NumbersPerCommunicator) {
   EXPECT_EQ(local->world(), 1);
 }
 
-class SharedCollectives : public testing::TestWithParam<int> {};
+class SharedCollectives : public ::testing::TestWithParam<int> {};
 
 TEST_P(SharedCollectives, AllRanksMeet) {
   const int world = GetParam();
@@ -47,7 +47,7 @@ TEST_P(SharedCollectives, AllRanksMeet) {
     EXPECT_EQ(outcome.said, std::to_string(100 - (world - 1)));
   }
 }
-INSTANTIATE_TEST_SUITE_P(Worlds, SharedCollectives, testing::Values(1, 2, 8));
+INSTANTIATE_TEST_SUITE_P(Worlds, SharedCollectives, ::testing::Values(1, 2, 8));
 
 TEST(SharedCollectivesFailure, DifferentKindsNameBothRanksAndOperations) {
   auto bodies = same(3, [](Collectives& c) {

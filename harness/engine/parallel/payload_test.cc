@@ -90,7 +90,7 @@ std::string gather(Collectives& c, std::uint32_t seed, std::size_t count) {
   return {};
 }
 
-class Payload : public testing::TestWithParam<int> {};
+class Payload : public ::testing::TestWithParam<int> {};
 
 TEST_P(Payload, EveryRankGetsTheSameSumsAndParts) {
   const std::uint32_t seed = std::random_device{}();
@@ -114,7 +114,7 @@ TEST_P(Payload, EveryRankGetsTheSameSumsAndParts) {
     EXPECT_EQ(outcome.said, "");
   }
 }
-INSTANTIATE_TEST_SUITE_P(Worlds, Payload, testing::Values(1, 2, 4, 8));
+INSTANTIATE_TEST_SUITE_P(Worlds, Payload, ::testing::Values(1, 2, 4, 8));
 
 TEST(RankSum, KeepsSignsOfZeroAndNaNAndRoundsTiesToEven) {
   const auto sum = [](std::uint16_t a, std::uint16_t b) {

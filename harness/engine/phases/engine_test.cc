@@ -164,7 +164,7 @@ double expected_tokens(const scenario::Resolved& c) {
   return static_cast<double>(sum);
 }
 
-class RandomConfigurations : public testing::TestWithParam<int> {};
+class RandomConfigurations : public ::testing::TestWithParam<int> {};
 
 TEST_P(RandomConfigurations, TheDefaultEngineBreaksNothing) {
   test::RandomConfigs configs(static_cast<std::uint64_t>(GetParam()));
@@ -188,7 +188,7 @@ TEST_P(RandomConfigurations, TheDefaultEngineBreaksNothing) {
     if (HasFailure()) break;  // one configuration at a time is enough to look at
   }
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomConfigurations, testing::Range(1, 9));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomConfigurations, ::testing::Range(1, 9));
 
 TEST(Engine, EveryKindThatIsSentIsDeclared) {
   scenario::Resolved config = test::small_config();

@@ -33,7 +33,7 @@ struct Story {
     return it == counters.end() ? 0 : it->second;
   }
 };
-Story run(const scenario::Resolved& config) {
+Story serve(const scenario::Resolved& config) {
   test::Events events;
   jit::Compiler compiler({{}, jit::Backend::kHost});
   const auto collectives = make_local_collectives();
@@ -46,7 +46,7 @@ Story run(const scenario::Resolved& config) {
 }
 
 TEST(ServeExecuted, IdsAreToldAndAreNotSynthetic) {
-  const Story served = run(config_of({{2, 30, 40, 0, "a"}}));
+  const Story served = serve(config_of({{2, 30, 40, 0, "a"}}));
   ASSERT_TRUE(served.ok) << served.fault;
   ASSERT_EQ(served.requests.size(), 2u);
   for (const auto& [id, request] : served.requests) {
@@ -63,7 +63,7 @@ TEST(ServeExecuted, IdsAreToldAndAreNotSynthetic) {
 }
 
 TEST(ServeExecuted, TheDigestIsOfTheIds) {
-  const Story served = run(config_of({{1, 30, 9, 0, "a"}}));
+  const Story served = serve(config_of({{1, 30, 9, 0, "a"}}));
   ASSERT_TRUE(served.ok) << served.fault;
   std::uint64_t digest = 0;
   for (const json& token : served.requests.at(0).at("ids"))
@@ -77,20 +77,20 @@ TEST(ServeExecuted, NeitherCompanyNorChunksNorPreemptionChangeAStream) {
   const std::vector<scenario::RequestGroup> alone = {{1, 150, 12, 0, "a"}};
   const std::vector<scenario::RequestGroup> together = {
       {1, 150, 12, 0, "a"}, {2, 60, 9, 0, "b"}, {1, 100, 30, 4, "c"}};
-  const Story calm = run(config_of(together));
+  const Story calm = serve(config_of(together));
   ASSERT_TRUE(calm.ok) << calm.fault;
-  const Story first = run(config_of(alone));
+  const Story first = serve(config_of(alone));
   EXPECT_EQ(first.requests.at(0).at("ids"), calm.requests.at(0).at("ids"));
 
   scenario::Resolved chunked = config_of(together);
   chunked.limits.max_num_batched_tokens = 17;
-  const Story slow = run(chunked);
+  const Story slow = serve(chunked);
   // So small a pool that requests are put off and computed anew.
   scenario::Resolved tight = chunked;
   testing::Rank rank(tight);
   const KvPlan plan = EngineModel(rank.context).plan_kv(80'000'000);
   tight.limits.kv_pool_bytes = plan.blocks_per_request * plan.block_stride;
-  const Story short_of = run(tight);
+  const Story short_of = serve(tight);
   for (const Story* other : {&slow, &short_of}) {
     ASSERT_TRUE(other->ok) << other->fault;
     for (const auto& [id, request] : calm.requests) {
@@ -104,9 +104,9 @@ TEST(ServeExecuted, NeitherCompanyNorChunksNorPreemptionChangeAStream) {
 
 TEST(ServeExecuted, SeedsGiveOtherModelsAndPrompts) {
   scenario::Resolved config = config_of({{1, 30, 16, 0, "a"}});
-  const Story one = run(config), again = run(config);
+  const Story one = serve(config), again = serve(config);
   config.seed += 1;
-  const Story two = run(config);
+  const Story two = serve(config);
   EXPECT_EQ(one.requests.at(0).at("ids"), again.requests.at(0).at("ids"));
   EXPECT_NE(one.requests.at(0).at("ids"), two.requests.at(0).at("ids"));
 }

@@ -9,7 +9,7 @@
 namespace warmgate::plan::shrink {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(ShrinkHostile, NoJsonAtAll) {
   EXPECT_THAT(problems_of(""), HasSubstr("is no JSON"));
@@ -43,7 +43,7 @@ TEST(ShrinkHostile, UnknownModels) {
   EXPECT_THAT(problems_of("{}"), HasSubstr("model_type: is missing"));
   EXPECT_THAT(problems_of(R"({"model_type": "lama"})"), HasSubstr("did you mean llama"));
   EXPECT_THAT(problems_of(R"({"model_type": 7})"), HasSubstr("model_type: is '7'"));
-  EXPECT_THAT(problems_of(R"({"model_type": "x\u001b[31m"})"), testing::Not(HasSubstr("\x1b")));
+  EXPECT_THAT(problems_of(R"({"model_type": "x\u001b[31m"})"), ::testing::Not(HasSubstr("\x1b")));
 }
 
 TEST(ShrinkHostile, UnknownStructureIsNamedAndNotGuessed) {

@@ -76,7 +76,7 @@ void expect_promises(const Json& config, const Result& r, std::int64_t ep) {
   EXPECT_LE(r.bytes, r.full_bytes * (1 + 1e-12));
 }
 
-class EveryFamily : public testing::TestWithParam<std::string> {};
+class EveryFamily : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(EveryFamily, RandomConfigsKeepWhatIsPromised) {
   RandomConfig random(7);
@@ -135,7 +135,7 @@ TEST_P(EveryFamily, PerKindIsAMinimumWhereTheModelHasSoMany) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Shrink, EveryFamily, testing::ValuesIn(fixture_names()),
+INSTANTIATE_TEST_SUITE_P(Shrink, EveryFamily, ::testing::ValuesIn(fixture_names()),
                          [](const auto& family) {
                            std::string name = family.param;
                            for (char& c : name) {

@@ -8,9 +8,9 @@
 namespace warmgate::plan::shrink {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Shrink, DeepSeekV4WithDSparkKeepsEveryKindTappedOrNot) {
   const Result r = shrunk(fixture("deepseek-v4-flash-0731"));
@@ -25,8 +25,8 @@ TEST(Shrink, DeepSeekV4WithDSparkKeepsEveryKindTappedOrNot) {
   EXPECT_EQ(r.config.at("max_position_embeddings"), 1048576);
   EXPECT_EQ(r.after.draft.size(), 3u);
   EXPECT_TRUE(r.fits());
-  EXPECT_THAT(testing::PrintToString(r.gates), HasSubstr("drafts > 0"));
-  EXPECT_THAT(testing::PrintToString(r.gates), HasSubstr("never accepted > 0"));
+  EXPECT_THAT(::testing::PrintToString(r.gates), HasSubstr("drafts > 0"));
+  EXPECT_THAT(::testing::PrintToString(r.gates), HasSubstr("never accepted > 0"));
   EXPECT_THAT(shell_text(r.lines.at(0)),
               HasSubstr("\"method\": \"dspark\", \"num_speculative_tokens\": 5"));
 }
@@ -36,7 +36,7 @@ TEST(Shrink, Llama) {
   EXPECT_EQ(r.config.at("num_hidden_layers"), 2);
   EXPECT_EQ(r.changes.size(), 1u);
   EXPECT_THAT(shell_text(r.lines.at(0)), Not(HasSubstr("speculative")));
-  EXPECT_THAT(testing::PrintToString(r.gates), Not(HasSubstr("draft")));
+  EXPECT_THAT(::testing::PrintToString(r.gates), Not(HasSubstr("draft")));
 }
 
 TEST(Shrink, Qwen3Moe) {
@@ -115,7 +115,7 @@ TEST(Shrink, RanksThatDoNotDivideAreNamed) {
   EXPECT_THAT(problems, HasSubstr("index_n_heads: 64 does not divide by --tp 3"));
   request.parallel = {16, 1};  // 64 heads, but 8 groups
   EXPECT_THAT(problems_of(fixture_text("deepseek-v4-flash"), request),
-              testing::AllOf(HasSubstr("o_groups"), Not(HasSubstr("heads"))));
+              ::testing::AllOf(HasSubstr("o_groups"), Not(HasSubstr("heads"))));
   request.parallel = {1, 24};
   EXPECT_THAT(problems_of(fixture_text("deepseek-v4-flash"), request),
               HasSubstr("n_routed_experts: 256 does not divide by --ep 24"));
