@@ -58,6 +58,8 @@ option(WARMGATE_BATCHES "Compile several files of a library together" OFF)
 function(warmgate_batches name size)
   if(WARMGATE_BATCHES)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
+    # In a batch no file is the main one, so a class's private parts seem to be everybody's.
+    target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
   endif()
 endfunction()
 

@@ -144,14 +144,14 @@ TEST_P(SeamMutation, TheRightValuePassesAndTheWrongOneFails) {
   }
 }
 
-std::string name_of(const ::testing::TestParamInfo<Row>& info) {
+std::string row_name(const ::testing::TestParamInfo<Row>& info) {
   std::string out = info.param.seam + "_" + info.param.wrong;
   std::replace_if(
       out.begin(), out.end(), [](char c) { return c == '.' || c == '-'; }, '_');
   return out;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SeamMutation, ::testing::ValuesIn(rows()), name_of);
+INSTANTIATE_TEST_SUITE_P(All, SeamMutation, ::testing::ValuesIn(rows()), row_name);
 
 TEST(SeamTable, HasARowForEveryWrongValueOfEverySeam) {
   const std::vector<Row> all = rows();
