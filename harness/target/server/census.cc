@@ -94,7 +94,7 @@ struct Census::Impl {
       each->looked_ns = trace::now_ns();
       each->watch.begin();
     }
-    compilers.look();  // who runs already
+    compilers.begin();
   }
 
   trace::Event event(const char* ev, std::int64_t t_ns) const {

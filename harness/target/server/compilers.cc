@@ -227,6 +227,10 @@ CompilerWatch::Family CompilerWatch::family(pid_t pid, pid_t parent) {
   return out;
 }
 
+void CompilerWatch::begin() {
+  for (const pid_t pid : all_processes()) known_[pid].looks = 0;
+}
+
 std::vector<CompilerRun> CompilerWatch::look() {
   std::vector<CompilerRun> out;
   std::unordered_map<pid_t, Known> now;

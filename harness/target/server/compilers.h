@@ -43,6 +43,8 @@ class CompilerWatch {
   explicit CompilerWatch(std::string marker) : marker_(std::move(marker)) {}
   /// `rank` of its descendants where nothing else tells; -1: none.
   void add_root(pid_t pid, int rank) { roots_[pid] = rank; }
+  /// Who runs now is not of the run; before the first look().
+  void begin();
   /// Compilers of the run that began since the last look. Of a chain (nvcc → cicc → ptxas) the
   /// first one only.
   std::vector<CompilerRun> look();

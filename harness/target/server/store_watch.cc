@@ -122,6 +122,11 @@ bool StoreWatch::scan(const std::string& path, Folder& folder, const Fresh& fres
       break;
     }
     now.insert(id);
+    // An inventory needs no more than which of them are folders.
+    if (!fresh && entry->d_type != DT_UNKNOWN) {
+      if (entry->d_type == DT_DIR) found.push_back(prefix + std::string(name));
+      continue;
+    }
     struct stat info {};
     if (::fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (S_ISDIR(info.st_mode)) {

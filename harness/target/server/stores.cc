@@ -57,7 +57,9 @@ class Preparation {
   explicit Preparation(const StoresSpec& spec) : spec_(spec) {}
 
   PreparedStores run() {
-    for (const CacheStore& store : spec_.stores) by_name_[store.name] = &store;
+    for (const CacheStore& store : spec_.stores) {
+      if (store.name != kPageCache) by_name_[store.name] = &store;
+    }
     for (const auto& [name, state] : spec_.asked) {
       if (name != kPageCache && by_name_.count(name) == 0)
         out_.problems.push_back(
@@ -67,7 +69,10 @@ class Preparation {
     // Parents first: a store inside another moves with it.
     for (const CacheStore& store : spec_.stores) prepare(store);
     std::vector<PreparedStore> ordered;
-    for (const CacheStore& store : spec_.stores) ordered.push_back(std::move(done_.at(store.name)));
+    for (const CacheStore& store : spec_.stores) {
+      const auto it = done_.find(store.name);
+      if (it != done_.end() && !it->second.name.empty()) ordered.push_back(std::move(it->second));
+    }
     out_.stores = std::move(ordered);
     if (const auto it = spec_.asked.find(kPageCache); it != spec_.asked.end())
       page_cache(it->second);

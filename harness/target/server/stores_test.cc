@@ -216,6 +216,15 @@ TEST_F(Stores, OrderAndCirclesDoNotMatter) {
   EXPECT_EQ(named("a").found, "unknown");
 }
 
+TEST_F(Stores, APresetMayListThePageCache) {
+  spec.stores = {store("page_cache", "", ""), store("triton", "TRITON_DIR", "~/.triton")};
+  EXPECT_EQ(prepare_stores(spec).stores.size(), 1u);
+  spec.asked = {{"page_cache", "cold"}};
+  out = prepare_stores(spec);
+  EXPECT_EQ(out.stores.size(), 2u);
+  EXPECT_FALSE(named("page_cache").reached);
+}
+
 TEST_F(Stores, EventsCarryWhatWasAskedAndFound) {
   spec.asked = {{"triton", "warm"}};
   out = prepare_stores(spec);
