@@ -67,7 +67,7 @@ class Preparation {
     }
     if (!out_.problems.empty()) return std::move(out_);
     // Parents first: a store inside another moves with it.
-    for (const CacheStore& store : spec_.stores) prepare(store);
+    for (const auto& [name, store] : by_name_) prepare(*store);
     std::vector<PreparedStore> ordered;
     for (const CacheStore& store : spec_.stores) {
       const auto it = done_.find(store.name);
