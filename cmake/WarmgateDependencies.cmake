@@ -28,3 +28,17 @@ else()
   message(STATUS "warmgate: no CUDA toolkit; per-architecture compilation will be 'not observed', "
                  "keys are judged by the host half alone")
 endif()
+
+# RE2 reads log grammars (harness/explain). Without it everything else works, and explain says so.
+set(WARMGATE_RE2 "")
+find_path(WARMGATE_RE2_INCLUDE re2/set.h)
+find_library(WARMGATE_RE2_LIBRARY re2)
+if(WARMGATE_RE2_INCLUDE AND WARMGATE_RE2_LIBRARY)
+  add_library(warmgate_re2 INTERFACE)
+  target_link_libraries(warmgate_re2 INTERFACE ${WARMGATE_RE2_LIBRARY})
+  target_include_directories(warmgate_re2 SYSTEM INTERFACE ${WARMGATE_RE2_INCLUDE})
+  set(WARMGATE_RE2 warmgate_re2)
+  message(STATUS "warmgate: RE2 at ${WARMGATE_RE2_LIBRARY}")
+else()
+  message(STATUS "warmgate: no RE2; logs of engines cannot be read (explain, server targets' phases)")
+endif()

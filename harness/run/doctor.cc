@@ -16,6 +16,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "harness/explain/reader.h"
 #include "harness/run/fit.h"
 #include "harness/run/prepare.h"
 #include "harness/run/run_dir.h"
@@ -88,6 +89,13 @@ Capability compiler() {
           State::kMissing,
           info.why_not,
           {"keys-valid (judged by the host half alone, no architecture is compiled for)"}};
+}
+
+Capability log_grammars() {
+  return {"RE2",
+          explain::available() ? State::kThere : State::kMissing,
+          explain::available() ? "logs of engines are read" : explain::availability(),
+          {"warmgate explain", "server targets (phases, causes and figures from the log)"}};
 }
 
 Capability gpu() {
@@ -204,6 +212,7 @@ std::vector<Capability> doctor(const Options& options) {
   return {engine(options),
           devices(options),
           compiler(),
+          log_grammars(),
           gpu(),
           pidfd(),
           subreaper(),

@@ -1,0 +1,408 @@
+// What engines themselves put in front of a message: process, rank, time, level, place in the code.
+#include "harness/explain/stamps.h"
+#include "harness/explain/text.h"
+
+namespace warmgate::explain::internal {
+namespace {
+
+bool digit(char c) { return c >= '0' && c <= '9'; }
+
+Level level_of(std::string_view word) {
+  switch (word.empty() ? '\0' : word[0]) {
+    case 'I':
+      return word == "I" || word == "INFO" ? Level::kInfo : Level::kNone;
+    case 'W':
+      return word == "W" || word == "WARNING" || word == "WARN" ? Level::kWarning : Level::kNone;
+    case 'E':
+      return word == "E" || word == "ERROR" ? Level::kError : Level::kNone;
+    case 'C':
+      return word == "CRITICAL" ? Level::kError : Level::kNone;
+    case 'F':
+      return word == "F" || word == "FATAL" ? Level::kError : Level::kNone;
+    case 'D':
+      return word == "D" || word == "DEBUG" ? Level::kDebug : Level::kNone;
+    case 'T':
+      return word == "TRACE" ? Level::kDebug : Level::kNone;
+    default:
+      return Level::kNone;
+  }
+}
+
+// The word at the start, of capital letters.
+std::string_view capitals(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size() && at < 9 && text[at] >= 'A' && text[at] <= 'Z') ++at;
+  return text.substr(0, at);
+}
+
+void drop_spaces(std::string_view& text) {
+  while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
+}
+
+// `(Worker_TP0 pid=31) `, `(VllmWorker rank=1 pid=42) `, `(RayWorkerWrapper pid=3, ip=10.0.0.2) `.
+bool process_prefix(std::string_view& text, Line& out) {
+  const std::size_t close = text.substr(0, 200).find(')');
+  if (close == std::string_view::npos) return false;
+  std::string_view inside = text.substr(1, close - 1);
+  const std::size_t pid = inside.find("pid=");
+  if (pid == std::string_view::npos || pid == 0 || inside[pid - 1] != ' ') return false;
+  std::int64_t number = 0;
+  std::size_t at = pid + 4;
+  for (; at < inside.size() && at < pid + 14 && digit(inside[at]); ++at) {
+    number = number * 10 + (inside[at] - '0');
+  }
+  if (at == pid + 4) return false;
+  std::string_view label = inside.substr(0, pid - 1);
+  // `VllmWorker rank=1` and `VllmWorker TP0`: what tells the workers apart is the second word.
+  if (const std::size_t space = label.rfind(' '); space != std::string_view::npos) {
+    label.remove_prefix(space + 1);
+  }
+  out.worker = label;
+  out.pid = number;
+  ++out.depth;
+  text.remove_prefix(close + 1);
+  if (text.starts_with(' ')) text.remove_prefix(1);
+  // `[Stage-0]` of vLLM-Omni
+  if (text.starts_with("[Stage-")) {
+    const std::size_t end = text.find(']');
+    if (end != std::string_view::npos) text.remove_prefix(end + 1), drop_spaces(text);
+  }
+  return true;
+}
+
+// `[core.py:112] ` or `core.py:112] `.
+void code_place(std::string_view& text, Line& out) {
+  std::string_view rest = text;
+  if (rest.starts_with('[')) rest.remove_prefix(1);
+  const std::size_t close = rest.substr(0, 120).find(']');
+  if (close == std::string_view::npos) return;
+  const std::string_view place = rest.substr(0, close);
+  const std::size_t colon = place.rfind(':');
+  if (colon == std::string_view::npos || place.find(' ') != std::string_view::npos ||
+      colon + 1 >= place.size() || !digit(place[colon + 1])) {
+    return;
+  }
+  out.tag = place;
+  text = rest.substr(close + 1);
+  if (text.starts_with(' ')) text.remove_prefix(1);
+}
+
+// `INFO 07-02 09:00:01 [core.py:112] …`, uvicorn's `INFO:     …`, `INFO [ main] …`.
+bool level_first(std::string_view& text, Line& out) {
+  const std::string_view word = capitals(text);
+  const Level level = level_of(word);
+  if (level == Level::kNone || word.size() < 4 || word.size() >= text.size()) return false;
+  std::string_view rest = text.substr(word.size());
+  if (rest.starts_with(": ") || rest.starts_with(":\t")) {
+    std::string_view after = rest.substr(1);
+    const std::size_t pad = after.find_first_not_of(' ');
+    // `ERROR: x` of anybody; uvicorn pads to ten columns.
+    if (pad == std::string_view::npos || word.size() + 1 + pad < 9) return false;
+    out.form = out.form == Form::kNone ? Form::kUvicorn : out.form;
+    out.level = level;
+    text = after.substr(pad);
+    return true;
+  }
+  if (!rest.starts_with(' ')) return false;
+  drop_spaces(rest);
+  double seconds = 0;
+  if (const std::size_t length = month_day_stamp(rest, seconds); length > 0) {
+    out.form = Form::kVllm;
+    out.level = level;
+    out.inner_s = seconds;
+    out.clock = rest.substr(6, 8);
+    text = rest.substr(length);
+    drop_spaces(text);
+    code_place(text, out);
+    return true;
+  }
+  // llama.cpp of 2024: `INFO [                    main] model loaded | tid="…" timestamp=…`.
+  if (rest.starts_with("[ ")) {
+    const std::size_t close = rest.substr(0, 60).find("] ");
+    const std::size_t bar = rest.find(" | tid=");
+    if (close != std::string_view::npos && bar != std::string_view::npos && bar > close) {
+      out.level = level;
+      text = rest.substr(close + 2, bar - close - 2);
+      return true;
+    }
+  }
+  return false;
+}
+
+// `TP0`, `DP1 PP0 TP3 EP3`: words of capitals with a number.
+bool rank_words(std::string_view text) {
+  bool letters = false, number = false;
+  for (const char c : text) {
+    if (c == ' ') {
+      if (!letters || !number) return false;
+      letters = number = false;
+    } else if ((c >= 'A' && c <= 'Z') || c == '_') {
+      if (number) return false;
+      letters = true;
+    } else if (digit(c)) {
+      if (!letters) return false;
+      number = true;
+    } else {
+      return false;
+    }
+  }
+  return letters && number;
+}
+
+void trt_brackets(std::string_view& text, Line& out) {
+  // `[TRT-LLM] [RANK 1] [E] `, `[TRT-LLM] [E] [executor][RANK 1] `: level and rank in any order.
+  for (int i = 0; i < 4 && text.starts_with('['); ++i) {
+    const std::size_t close = text.substr(0, 40).find(']');
+    if (close == std::string_view::npos) return;
+    const std::string_view inside = text.substr(1, close - 1);
+    const bool rank = inside.starts_with("RANK ");
+    const Level level = level_of(inside);
+    if (rank) {
+      out.worker = inside;
+    } else if (level != Level::kNone) {
+      out.level = level;
+    } else if (inside != "executor") {
+      return;
+    }
+    text.remove_prefix(close + 1);
+    drop_spaces(text);
+  }
+}
+
+// SGLang's, TensorRT-LLM's, TurboMind's and c10d's brackets.
+bool bracket_first(std::string_view& text, Line& out) {
+  double seconds = 0;
+  const std::string_view body = text.substr(1);
+  if (body.empty()) return false;
+  if (digit(body[0])) {
+    if (const std::size_t length = slash_stamp(body, seconds); length > 0) {
+      std::string_view rest = body.substr(length);
+      if (!rest.starts_with("] ")) return false;
+      rest.remove_prefix(2);
+      out.inner_s = seconds;
+      out.clock = body.substr(11, 8);
+      if (rest.starts_with("[TRT-LLM")) {
+        const std::size_t close = rest.find(']');
+        if (close == std::string_view::npos) return false;
+        rest.remove_prefix(close + 1);
+        drop_spaces(rest);
+        out.form = Form::kTrt;
+        trt_brackets(rest, out);
+      }
+      text = rest;
+      return true;
+    }
+    std::size_t length = body.size() > 10 && body[10] == ' ' ? iso_stamp(body, seconds) : 0;
+    const std::size_t clock_at = length > 0 ? 11 : 0;
+    if (length == 0) length = clock_stamp(body, seconds);
+    if (length == 0 || length >= body.size()) return false;
+    const std::size_t close = body.substr(0, 80).find(']', length);
+    if (close == std::string_view::npos) return false;
+    const std::string_view label = body.substr(length, close - length);
+    if (!label.empty() && (label[0] != ' ' || !rank_words(label.substr(1)))) return false;
+    out.form = label.empty() ? Form::kSglang : Form::kSglangRank;
+    if (!label.empty()) out.worker = label.substr(1);
+    out.inner_s = seconds;
+    out.clock = body.substr(clock_at, 8);
+    text = body.substr(close + 1);
+    if (text.starts_with(' ')) text.remove_prefix(1);
+    return true;
+  }
+  for (const auto& [mark, form] :
+       {std::pair<std::string_view, Form>{"TensorRT-LLM][", Form::kTrtCpp},
+        {"TM][", Form::kTurbomind}}) {
+    if (!body.starts_with(mark)) continue;
+    const std::size_t close = body.find(']', mark.size());
+    if (close == std::string_view::npos) return false;
+    out.level = level_of(body.substr(mark.size(), close - mark.size()));
+    out.form = form;
+    text = body.substr(close + 1);
+    if (text.starts_with(' ')) text.remove_prefix(1);
+    return true;
+  }
+  if (body.starts_with("TRT-LLM")) {  // without its time
+    const std::size_t close = body.find(']');
+    if (close == std::string_view::npos) return false;
+    text = body.substr(close + 1);
+    drop_spaces(text);
+    out.form = Form::kTrt;
+    trt_brackets(text, out);
+    return true;
+  }
+  if (body.starts_with("rank")) {  // [rank0]:[W1208 08:30:14.0 file.cpp:1524] , [rank0]: Traceback
+    const std::size_t close = body.substr(0, 16).find("]:");
+    if (close == std::string_view::npos) return false;
+    out.worker = body.substr(0, close);
+    out.form = Form::kC10d;
+    std::string_view rest = body.substr(close + 2);
+    if (rest.starts_with(' ')) rest.remove_prefix(1);
+    if (rest.starts_with('[') && rest.size() > 2) {
+      const std::size_t length = glog_stamp(rest.substr(2), seconds);
+      const std::size_t end = rest.substr(0, 160).find(']');
+      if (length > 0 && end != std::string_view::npos) {
+        out.level = level_of(rest.substr(1, 1));
+        out.inner_s = seconds;
+        rest.remove_prefix(end + 1);
+        if (rest.starts_with(' ')) rest.remove_prefix(1);
+      }
+    }
+    text = rest;
+    return true;
+  }
+  return false;
+}
+
+// `2026-07-02 09:00:58,911 - INFO - autotuner.py:641 - flashinfer.jit: …`, lmdeploy's likewise.
+bool python_logging(std::string_view text, std::size_t length, double seconds, Line& out,
+                    std::string_view& rest_out) {
+  std::string_view rest = text.substr(length);
+  if (!rest.starts_with(" - ")) return false;
+  rest.remove_prefix(3);
+  Form form = Form::kPython;
+  Level level = Level::kNone;
+  for (int i = 0; i < 4; ++i) {
+    const std::size_t dash = rest.substr(0, 100).find(" - ");
+    if (dash == std::string_view::npos) break;
+    const std::string_view part = rest.substr(0, dash);
+    if (part.find(' ') != std::string_view::npos) break;
+    if (part == "lmdeploy") form = Form::kLmdeploy;
+    if (const Level found = level_of(part); found != Level::kNone) level = found;
+    rest.remove_prefix(dash + 3);
+  }
+  if (level == Level::kNone) return false;
+  out.form = out.form == Form::kNone || form == Form::kLmdeploy ? form : out.form;
+  out.level = level;
+  out.inner_s = seconds;
+  out.clock = text.substr(11, 8);
+  rest_out = rest;
+  return true;
+}
+
+// `shard-manager: text_generation_launcher: `, `warmup{…}:warmup: …::client: backends/x.rs:45: `.
+void rust_targets(std::string_view& text) {
+  bool target = false;
+  for (int i = 0; i < 4; ++i) {
+    std::size_t at = 0, braces = 0;
+    for (; at < text.size(); ++at) {
+      const char c = text[at];
+      if (c == '{') ++braces;
+      if (c == '}' && braces > 0) --braces;
+      if (braces == 0 && c == ' ') return;
+      if (braces == 0 && c == ':' && at + 1 < text.size() && text[at + 1] == ' ') break;
+    }
+    if (at == 0 || at >= text.size()) return;
+    const std::string_view part = text.substr(0, at);
+    const bool place = part.find(".rs:") != std::string_view::npos;
+    if (target && !place) return;
+    // The target is a module of Rust; what stands before it are spans.
+    target = target || place || part.find('{') == std::string_view::npos;
+    if (part == "download" || part == "shard-manager") target = false;
+    text.remove_prefix(at + 2);
+  }
+}
+
+// TGI, and whoever else logs with Rust's tracing.
+bool rust_logging(std::string_view text, std::size_t length, double seconds, Line& out,
+                  std::string_view& rest_out) {
+  std::string_view rest = text.substr(length);
+  if (!rest.starts_with(' ')) return false;
+  drop_spaces(rest);
+  const std::string_view word = capitals(rest);
+  if (word.size() < 4 || level_of(word) == Level::kNone ||
+      !rest.substr(word.size()).starts_with(' ')) {
+    return false;
+  }
+  rest.remove_prefix(word.size() + 1);
+  out.level = level_of(word);
+  out.form = Form::kTgi;
+  out.inner_s = seconds;
+  out.clock = text.substr(11, 8);
+  rust_targets(rest);
+  if (const std::size_t rank = rest.rfind(" rank=");
+      rank != std::string_view::npos && rank + 6 < rest.size() && rest.size() - rank < 12) {
+    out.worker = rest.substr(rank + 1);
+  } else if (rest.starts_with("rank=")) {
+    out.worker = rest.substr(0, rest.find(' '));
+  }
+  rest_out = rest;
+  return true;
+}
+
+bool digits_first(std::string_view& text, Line& out) {
+  double seconds = 0;
+  if (const std::size_t length = iso_stamp(text, seconds); length > 0 && length < text.size()) {
+    std::string_view rest;
+    if (python_logging(text, length, seconds, out, rest) ||
+        (text[10] == 'T' && rust_logging(text, length, seconds, out, rest))) {
+      text = rest;
+      return true;
+    }
+    return false;
+  }
+  const std::size_t length = since_start_stamp(text, seconds);
+  if (length == 0 || length + 3 > text.size() || text[length] != ' ' || text[length + 2] != ' ') {
+    return false;
+  }
+  const Level level = level_of(text.substr(length + 1, 1));
+  if (level == Level::kNone) return false;
+  out.form = Form::kLlama;
+  out.level = level;
+  out.inner_s = seconds;
+  text.remove_prefix(length + 3);
+  return true;
+}
+
+// `I0102 03:04:05.123456 1234 file.cc:12] …`.
+bool glog_first(std::string_view& text, Line& out) {
+  double seconds = 0;
+  if (level_of(text.substr(0, 1)) == Level::kNone || text.size() < 16 || !digit(text[1]))
+    return false;
+  const std::size_t length = glog_stamp(text.substr(1), seconds);
+  if (length == 0) return false;
+  out.form = Form::kGlog;
+  out.level = level_of(text.substr(0, 1));
+  out.inner_s = seconds;
+  text.remove_prefix(1 + length);
+  const std::size_t close = text.substr(0, 100).find("] ");
+  if (close != std::string_view::npos) text.remove_prefix(close + 2);
+  drop_spaces(text);
+  return true;
+}
+
+}  // namespace
+
+bool strip_prefix(std::string_view& text, Line& out) {
+  if (text.empty()) return false;
+  const char first = text[0];
+  if (first == '(') return process_prefix(text, out);
+  if (first == '[') return bracket_first(text, out);
+  if (digit(first)) return digits_first(text, out);
+  if (first >= 'A' && first <= 'Z') return level_first(text, out) || glog_first(text, out);
+  return false;
+}
+
+int rank_of_label(std::string_view label, int tp_size) {
+  const auto after = [&](std::string_view word) -> int {
+    for (std::size_t at = label.find(word); at != std::string_view::npos;
+         at = label.find(word, at + 1)) {
+      std::size_t end = at + word.size();
+      int value = 0, count = 0;
+      for (; end < label.size() && digit(label[end]) && count < 7; ++end, ++count) {
+        value = value * 10 + (label[end] - '0');
+      }
+      const bool starts = at == 0 || label[at - 1] == '_' || label[at - 1] == ' ';
+      if (count > 0 && starts) return value;
+    }
+    return -1;
+  };
+  for (const std::string_view word : {"rank=", "RANK ", "rank", "device "}) {
+    if (const int rank = after(word); rank >= 0) return rank;
+  }
+  const int tp = after("TP"), pp = after("PP");
+  if (tp >= 0 && pp > 0) return tp_size > 0 ? pp * tp_size + tp : -1;
+  if (tp >= 0) return tp;
+  if (pp >= 0) return pp;
+  return after("EP");
+}
+
+}  // namespace warmgate::explain::internal

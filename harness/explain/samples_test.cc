@@ -1,0 +1,60 @@
+// Every sample of fixtures/logs is read as its sidecar says.
+#include <yaml-cpp/yaml.h>
+
+#include "harness/explain/test_logs.h"
+
+namespace warmgate::explain {
+namespace {
+
+#define NEEDS_RE2() \
+  if (!available()) GTEST_SKIP() << availability()
+
+class Samples : public testing::TestWithParam<std::string> {};
+
+std::string sidecar(const std::string& name) {
+  return file_text(fixtures_dir() / "logs" / (name + ".yaml"));
+}
+
+TEST_P(Samples, AreReadAsTheirSidecarsSay) {
+  NEEDS_RE2();
+  const Reading reading = read_log(sample(GetParam()));
+  expect_reading(reading, sidecar(GetParam()));
+  EXPECT_EQ(reading.unplaced, 0) << reading.unplaced_lines.front().text;
+  EXPECT_EQ(reading.lines, YAML::Load(sidecar(GetParam()))["lines"].as<int>());
+}
+
+TEST_P(Samples, ReadTheSameInPiecesOfAnySize) {
+  NEEDS_RE2();
+  const std::string text = sample(GetParam());
+  const std::string whole = to_json(read_log(text)).dump();
+  for (const std::size_t piece : {1u, 7u, 4096u}) {
+    EXPECT_EQ(to_json(read_log(text, piece)).dump(), whole) << piece << " bytes at a time";
+  }
+}
+
+TEST_P(Samples, VersionIsWhatTheLogPrints) {
+  NEEDS_RE2();
+  static const std::map<std::string, std::string> printed = {
+      {"01-vllm-healthy-tp2-cold", "0.24.0"},
+      {"02-vllm-v0-healthy", "0.6.4"},
+      {"10-llamacpp-healthy-hybrid", "7900"},
+      {"11-trtllm-two-pass-healthy", "1.2.0"}};
+  const Reading reading = read_log(sample(GetParam()));
+  const auto it = printed.find(GetParam());
+  if (it == printed.end()) {
+    EXPECT_EQ(reading.version, std::nullopt);
+  } else {
+    EXPECT_EQ(reading.version, it->second);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Logs, Samples, testing::ValuesIn(samples()), [](const auto& info) {
+  std::string name = info.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(SampleList, IsThere) { EXPECT_GE(samples().size(), 12u); }
+
+}  // namespace
+}  // namespace warmgate::explain
