@@ -48,8 +48,8 @@ TEST_P(Samples, VersionIsWhatTheLogPrints) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Logs, Samples, testing::ValuesIn(samples()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Logs, Samples, testing::ValuesIn(samples()), [](const auto& given) {
+  std::string name = given.param;
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
 });
