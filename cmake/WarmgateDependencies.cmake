@@ -1,9 +1,33 @@
 # Everything that comes from outside, in one place. Debian 12's and Ubuntu 24.04's packages suffice;
 # ci/setup installs them.
+option(WARMGATE_PORTABLE "Programs that run where they are unpacked: libraries linked in, GLIBC_2.34" ON)
+if(WARMGATE_SANITIZE)
+  set(WARMGATE_PORTABLE OFF) # the runtimes want the shared libstdc++
+endif()
+if(WARMGATE_PORTABLE)
+  # For every find_library() from here on; what has no archive is linked as it is, and ci/package
+  # refuses the result.
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
+endif()
 find_package(Threads REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(yaml-cpp 0.7 REQUIRED)
-find_package(fmt 9 REQUIRED)
+if(WARMGATE_PORTABLE)
+  find_path(WARMGATE_FMT_INCLUDE fmt/format-inl.h REQUIRED)
+  file(STRINGS ${WARMGATE_FMT_INCLUDE}/fmt/core.h fmt_version REGEX "^#define FMT_VERSION ")
+  if(NOT fmt_version MATCHES "FMT_VERSION 9[0-9][0-9][0-9][0-9]$")
+    # Its instances are listed in cmake/fmt_static.cc as of version 9.
+    message(STATUS "warmgate: fmt is not version 9 (${fmt_version}); linked as a shared library")
+    find_package(fmt 9 REQUIRED)
+  else()
+    add_library(warmgate_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt_static.cc)
+    target_include_directories(warmgate_fmt SYSTEM PUBLIC ${WARMGATE_FMT_INCLUDE})
+    target_compile_definitions(warmgate_fmt INTERFACE FMT_SHARED) # as its own package says to users
+    add_library(fmt::fmt ALIAS warmgate_fmt)
+  endif()
+else()
+  find_package(fmt 9 REQUIRED)
+endif()
 # Boost.Process v2, Asio and JSON are used header-only, so no Boost component is asked for.
 find_package(Boost 1.81 CONFIG REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
@@ -16,6 +40,15 @@ if(TARGET yaml-cpp::yaml-cpp)
   set(WARMGATE_YAML yaml-cpp::yaml-cpp)
 else()
   set(WARMGATE_YAML yaml-cpp) # 0.7's package exports no namespace
+endif()
+if(WARMGATE_PORTABLE)
+  # Its package names the shared library, or none of the two.
+  find_library(WARMGATE_YAML_ARCHIVE NAMES libyaml-cpp.a)
+  if(WARMGATE_YAML_ARCHIVE)
+    add_library(warmgate_yaml STATIC IMPORTED GLOBAL)
+    set_target_properties(warmgate_yaml PROPERTIES IMPORTED_LOCATION ${WARMGATE_YAML_ARCHIVE})
+    set(WARMGATE_YAML warmgate_yaml)
+  endif()
 endif()
 
 # NVRTC is opened at run time (harness/../kernels/jit/nvrtc.cc), so the toolkit is a hint here, not

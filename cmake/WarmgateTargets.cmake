@@ -107,3 +107,13 @@ function(warmgate_test name)
   warmgate_batches(${name} 8)
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 120)
 endfunction()
+
+# warmgate_program(NAME): a program that goes into the package (ci/package).
+function(warmgate_program name)
+  if(WARMGATE_PORTABLE)
+    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/arc4random.cc)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/cmake/arc4random.cc PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+    # libgcc_s stays shared: every system has it, and libraries opened at run time unwind with it.
+    target_link_options(${name} PRIVATE -static-libstdc++ -shared-libgcc)
+  endif()
+endfunction()

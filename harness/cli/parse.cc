@@ -170,6 +170,10 @@ void add_shrink(CLI::App& app, CommandLine& line, Raw& raw) {
       ->check(CLI::IsMember({"none", "stub"}))
       ->type_name("none|stub");
   shrink->add_flag("--force", wish.force, "write into a folder that is not empty");
+  shrink->add_option("--scenario", wish.scenario, "write a gate scenario for it as well")
+      ->type_name("FILE");
+  shrink->add_option("--preset", wish.preset, "the server of that scenario; default vllm")
+      ->type_name("NAME");
   add_json(shrink, line, kJsonResult);
   shrink->footer(
       "0 written, 1 the weights do not fit into --memory (nothing written), 2 a config that is not "

@@ -99,7 +99,7 @@ std::string text_of(const Result& r, const CommandLine& line, const reports::Sty
   out.row(0,
           out.cell("start lines (as the servers document them; none was run here)", Tone::kStrong));
   for (const auto& start : r.lines) {
-    if (start.argv.empty()) {
+    if (start.command.empty()) {
       out.paragraph(2, start.note, Tone::kQuiet, out.cell(start.preset, Tone::kStrong, 10), 10);
       continue;
     }

@@ -48,11 +48,15 @@ fs::path find_fixtures(const fs::path& given) {
   if (!given.empty()) return given;
   if (const char* named = std::getenv("WARMGATE_FIXTURES"); named && *named) return named;
   std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path share = program.parent_path().parent_path() / "share";
+  // An unpacked package has its own, also on the machine that it was built on.
+  const fs::path own = share / "fixtures";
+  if (fs::is_directory(own / "models", error)) return own;
 #ifdef WARMGATE_SOURCE_FIXTURES
   if (fs::is_directory(WARMGATE_SOURCE_FIXTURES, error)) return WARMGATE_SOURCE_FIXTURES;
 #endif
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  return program.parent_path().parent_path() / "share" / "warmgate" / "fixtures";
+  return share / "warmgate" / "fixtures";
 }
 
 std::string display(const fs::path& path) {

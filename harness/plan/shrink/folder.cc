@@ -58,6 +58,8 @@ void put(const fs::path& path, const std::string& text) {
 void write_folder(const Result& result, const Request& request) {
   const fs::path& out = request.out;
   std::error_code error;
+  if (!request.scenario.empty() && fs::exists(request.scenario, error) && !request.force)
+    refuse(request.scenario, "is there already; --force replaces it");
   if (fs::exists(out, error) && !fs::is_directory(out, error))
     refuse(out, "is there and no folder");
   const fs::path home = request.config.has_parent_path() ? request.config.parent_path() : ".";
@@ -75,6 +77,7 @@ void write_folder(const Result& result, const Request& request) {
     if (name != "config.json") put(out / name, text);
   }
   put(out / "config.json", result.files.at("config.json"));
+  if (!request.scenario.empty()) put(request.scenario, result.scenario);
 }
 
 }  // namespace warmgate::plan::shrink

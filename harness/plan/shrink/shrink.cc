@@ -7,6 +7,7 @@
 
 #include "harness/plan/shrink/coverage.h"
 #include "harness/plan/shrink/family.h"
+#include "harness/plan/shrink/scenario_file.h"
 #include "harness/plan/shrink/tokenizer.h"
 
 namespace warmgate::plan::shrink {
@@ -76,6 +77,7 @@ Result shrink_text(std::string_view text, const std::string& file, const Request
   r.files["config.json"] = config_text(r.config);
   for (const StartLine& line : r.lines) r.files.insert(line.files.begin(), line.files.end());
   if (request.tokenizer_stub) r.files.merge(tokenizer_stub(r.config, complaints));
+  if (!request.scenario.empty()) r.scenario = scenario_text(r, request, complaints);
   complaints.throw_if_any();
   say_coverage(r, request);
   return r;
@@ -130,7 +132,7 @@ nlohmann::ordered_json to_json(const Result& r) {
   out["start"] = nlohmann::ordered_json::array();
   for (const StartLine& line : r.lines)
     out["start"].push_back({{"preset", line.preset},
-                            {"argv", line.argv},
+                            {"argv", line.argv()},
                             {"env", line.env},
                             {"shell", shell_text(line)},
                             {"note", line.note}});

@@ -28,6 +28,7 @@ struct Request {
   bool tokenizer_stub = false;
   bool force = false;              // write into a folder that is not empty
   std::filesystem::path scenario;  // a gate scenario to write as well; "" = none
+  std::string preset = "vllm";     // the server that it starts
 };
 
 struct Result {
@@ -42,6 +43,7 @@ struct Result {
   std::vector<std::string> covers, cannot_show, gates;
   std::vector<StartLine> lines;
   std::map<std::string, std::string> files;  // of the folder, by name
+  std::string scenario;                      // text of the gate scenario
   bool fits() const { return bytes_per_rank <= static_cast<double>(allowed_bytes); }
 };
 

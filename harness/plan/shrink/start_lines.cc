@@ -25,86 +25,99 @@ const std::map<std::string, std::string> kOffline = {{"HF_HUB_OFFLINE", "1"},
 
 // vllm-project/vllm: engine/arg_utils.py, config/speculative.py.
 StartLine vllm(const Structure& s, const StartWish& wish) {
-  StartLine out{"vllm", {"vllm", "serve", wish.folder, "--load-format", "dummy"}, kOffline, "", {}};
+  StartLine out;
+  out.preset = "vllm";
+  out.command = {"vllm", "serve", wish.folder};
+  out.weightless = {"--load-format", "dummy"};
+  out.env = kOffline;
   out.env["VLLM_NO_USAGE_STATS"] = "1";
   // A plan left by an earlier start lets the next one skip the profile run.
   out.env["VLLM_ENABLE_STARTUP_PLAN"] = "0";
-  if (!wish.tokenizer) out.argv.push_back("--skip-tokenizer-init");
+  if (!wish.tokenizer) out.args.push_back("--skip-tokenizer-init");
   if (wish.parallel.tp > 1)
-    add(out.argv, {"--tensor-parallel-size", std::to_string(wish.parallel.tp)});
+    add(out.args, {"--tensor-parallel-size", std::to_string(wish.parallel.tp)});
   if (wish.parallel.ep > 1 && wish.parallel.ep % wish.parallel.tp == 0) {
-    out.argv.push_back("--enable-expert-parallel");
+    out.args.push_back("--enable-expert-parallel");
     if (wish.parallel.ep > wish.parallel.tp)
-      add(out.argv, {"--data-parallel-size", std::to_string(wish.parallel.ep / wish.parallel.tp)});
+      add(out.args, {"--data-parallel-size", std::to_string(wish.parallel.ep / wish.parallel.tp)});
   } else if (wish.parallel.ep > 1) {
     out.note = "its expert parallelism is tp x dp, so --ep cannot be less than --tp";
   }
   if (wish.block > 0) {
-    add(out.argv,
+    add(out.args,
         {"--speculative-config",
          fmt::format(R"({{"method": "dspark", "num_speculative_tokens": {}}})", wish.block)});
   } else if (!s.draft.empty()) {
-    add(out.argv, {"--speculative-config", R"({"method": "mtp", "num_speculative_tokens": 1})"});
+    add(out.args, {"--speculative-config", R"({"method": "mtp", "num_speculative_tokens": 1})"});
   }
   return out;
 }
 
 // sgl-project/sglang: srt/server_args.py.
 StartLine sglang(const Structure& s, const StartWish& wish) {
-  StartLine out{"sglang",
-                {"python3", "-m", "sglang.launch_server", "--model-path", wish.folder,
-                 "--load-format", "dummy"},
-                kOffline,
-                "",
-                {}};
-  if (!wish.tokenizer) out.argv.push_back("--skip-tokenizer-init");
-  if (wish.parallel.tp > 1) add(out.argv, {"--tp-size", std::to_string(wish.parallel.tp)});
-  if (wish.parallel.ep > 1) add(out.argv, {"--ep-size", std::to_string(wish.parallel.ep)});
+  StartLine out;
+  out.preset = "sglang";
+  out.command = {"python3", "-m", "sglang.launch_server", "--model-path", wish.folder};
+  out.weightless = {"--load-format", "dummy"};
+  out.env = kOffline;
+  if (!wish.tokenizer) out.args.push_back("--skip-tokenizer-init");
+  if (wish.parallel.tp > 1) add(out.args, {"--tp-size", std::to_string(wish.parallel.tp)});
+  if (wish.parallel.ep > 1) add(out.args, {"--ep-size", std::to_string(wish.parallel.ep)});
   if (wish.block > 0) {
-    add(out.argv, {"--speculative-algorithm", "DSPARK"});
+    add(out.args, {"--speculative-algorithm", "DSPARK"});
   } else if (!s.draft.empty()) {
-    add(out.argv, {"--speculative-algorithm", "EAGLE", "--speculative-num-steps", "1",
+    add(out.args, {"--speculative-algorithm", "EAGLE", "--speculative-num-steps", "1",
                    "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "2"});
   }
   return out;
 }
 
-// NVIDIA/TensorRT-LLM: llmapi/llm_args.py, load_format.
+// NVIDIA/TensorRT-LLM: llmapi/llm_args.py, LoadFormat.
 StartLine trtllm(const StartWish& wish) {
-  const std::string options = wish.folder + "/trtllm.yml";
-  StartLine out{"trtllm",
-                {"trtllm-serve", wish.folder, "--backend", "pytorch", "--tp_size",
-                 std::to_string(wish.parallel.tp), "--extra_llm_api_options", options},
-                kOffline,
-                "",
-                {{"trtllm.yml", "load_format: dummy\n"}}};
-  if (wish.parallel.ep > 1) add(out.argv, {"--ep_size", std::to_string(wish.parallel.ep)});
+  StartLine out;
+  out.preset = "trtllm";
+  out.command = {"trtllm-serve", wish.folder, "--backend", "pytorch"};
+  out.weightless = {"--extra_llm_api_options", wish.folder + "/trtllm.yml"};
+  out.files["trtllm.yml"] = "load_format: dummy\n";
+  out.env = kOffline;
+  if (wish.parallel.tp > 1) add(out.args, {"--tp_size", std::to_string(wish.parallel.tp)});
+  if (wish.parallel.ep > 1) add(out.args, {"--ep_size", std::to_string(wish.parallel.ep)});
   if (!wish.tokenizer) out.note = "it wants a tokenizer: shrink with --tokenizer stub";
   return out;
 }
 
+StartLine not_applicable(const char* preset, const char* why) {
+  StartLine out;
+  out.preset = preset;
+  out.note = std::string("not applicable: ") + why;
+  return out;
+}
+
 }  // namespace
+
+std::vector<std::string> StartLine::argv() const {
+  std::vector<std::string> out = command;
+  out.insert(out.end(), weightless.begin(), weightless.end());
+  out.insert(out.end(), args.begin(), args.end());
+  return out;
+}
 
 std::vector<StartLine> start_lines(const Structure& s, const StartWish& wish) {
   return {
       vllm(s, wish),
       sglang(s, wish),
       trtllm(wish),
-      {"lmdeploy",
-       {},
-       {},
-       "not applicable: --empty-init of its PyTorch engine makes the structure but no KV cache and "
-       "no "
-       "warmup (LMDEPLOY_RANDOM_LOAD_WEIGHT only shuffles the order of files)",
-       {}},
-      {"llamacpp", {}, {}, "not applicable: it reads one GGUF file with the weights in it", {}},
-      {"tgi", {}, {}, "not applicable: it has no dummy loading, the shards want weight files", {}}};
+      not_applicable("lmdeploy",
+                     "--empty-init of its PyTorch engine makes the structure but no KV cache and "
+                     "no warmup (LMDEPLOY_RANDOM_LOAD_WEIGHT only shuffles the order of files)"),
+      not_applicable("llamacpp", "it reads one GGUF file with the weights in it"),
+      not_applicable("tgi", "it has no dummy loading, the shards want weight files")};
 }
 
 std::string shell_text(const StartLine& line) {
   std::string out;
   for (const auto& [name, value] : line.env) out += name + "=" + quoted(value) + " ";
-  for (const std::string& word : line.argv) out += quoted(word) + " ";
+  for (const std::string& word : line.argv()) out += quoted(word) + " ";
   if (!out.empty()) out.pop_back();
   return out;
 }

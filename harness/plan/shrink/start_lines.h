@@ -14,11 +14,14 @@
 namespace warmgate::plan::shrink {
 
 struct StartLine {
-  std::string preset;             // of fixtures/servers
-  std::vector<std::string> argv;  // empty = it cannot be started without weights
+  std::string preset;                   // of fixtures/servers
+  std::vector<std::string> command;     // empty = it cannot be started without weights
+  std::vector<std::string> weightless;  // what makes it load no weights
+  std::vector<std::string> args;        // of this model
   std::map<std::string, std::string> env;
   std::string note;                          // why not, or what to know
   std::map<std::string, std::string> files;  // that the line needs in the folder
+  std::vector<std::string> argv() const;     // all of it
 };
 
 struct StartWish {

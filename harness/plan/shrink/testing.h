@@ -10,6 +10,7 @@
 
 #include "harness/plan/shrink/family.h"
 #include "harness/plan/shrink/shrink.h"
+#include "harness/plan/shrink/tokenizer.h"
 
 namespace warmgate::plan::shrink {
 
