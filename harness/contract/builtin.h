@@ -20,6 +20,8 @@ const Contract& ready_honest_contract();
 const Contract& ranks_agree_contract();
 const Contract& nothing_left_behind_contract();
 const Contract& numerics_contract();
+const Contract& stores_declared_contract();
+const Contract& speculation_live_contract();
 
 /// kBroken if there are findings, else `otherwise`.
 Result conclude(std::string_view name, std::vector<Finding> findings,

@@ -28,7 +28,8 @@ const std::vector<const Contract*>& builtin_contracts() {
       &memory_covers_contract(),    &dummy_legal_contract(),
       &warmup_complete_contract(),  &ready_honest_contract(),
       &ranks_agree_contract(),      &nothing_left_behind_contract(),
-      &numerics_contract()};
+      &numerics_contract(),         &stores_declared_contract(),
+      &speculation_live_contract()};
   return all;
 }
 

@@ -23,6 +23,8 @@ const std::vector<ContractName>& contract_names() {
       {"ready-honest", false, "ready is not said before warmup is done"},
       {"numerics", false, "outputs agree with the float64 oracle"},
       {"speculation-live", false, "drafts are made and counted consistently"},
+      {"stores-declared", false,
+       "cache stores are as asked for, and written only where told to be"},
       {"cache-sound", false, "the kernel cache survives concurrent starts and damage"},
       {"shape-in-domain", false, "every reachable shape has a kernel"},
       {"capacity-equal", true, "both sides have the same KV bytes"},
