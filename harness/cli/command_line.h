@@ -42,6 +42,11 @@ struct CommandLine {
   std::filesystem::path output;  // accept: where to; "" = beside the scenario
 
   plan::shrink::Request shrink;
+  std::vector<std::string> against;  // explain: logs of another start to compare with
+  std::vector<std::string> known;    // explain: folders with more known regressions
+  std::string skeleton;              // explain: file for a scenario, "-" = stdout, "" = none
+  std::string engine_name;           // explain: whose log it is; "" = find out
+  std::optional<int> ended;          // explain: exit status as a shell says it, 137 = SIGKILL
 };
 
 }  // namespace warmgate::cli

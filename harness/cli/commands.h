@@ -21,6 +21,7 @@ int keys_command(const CommandLine& line, Console& console);
 int accept_command(const CommandLine& line, Console& console);
 int shrink_command(const CommandLine& line, Console& console);
 int schema_command(const CommandLine& line, Console& console);
+int explain_command(const CommandLine& line, Console& console);
 int doctor_command(const CommandLine& line, Console& console);
 
 }  // namespace warmgate::cli

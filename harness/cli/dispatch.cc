@@ -1,4 +1,3 @@
-#include <array>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -9,19 +8,12 @@ namespace warmgate::cli {
 
 int dispatch(const CommandLine& line, Console& console) {
   using Command = int (*)(const CommandLine&, Console&);
-  constexpr std::array<std::pair<std::string_view, Command>, 11> kCommands = {{
-      {"run", run_command},
-      {"ab", ab_command},
-      {"gate", gate_command},
-      {"step", step_command},
-      {"resolve", resolve_command},
-      {"plan", plan_command},
-      {"keys", keys_command},
-      {"accept", accept_command},
-      {"shrink", shrink_command},
-      {"schema", schema_command},
-      {"doctor", doctor_command},
-  }};
+  constexpr std::pair<std::string_view, Command> kCommands[] = {
+      {"run", run_command},       {"ab", ab_command},           {"gate", gate_command},
+      {"step", step_command},     {"resolve", resolve_command}, {"plan", plan_command},
+      {"keys", keys_command},     {"accept", accept_command},   {"shrink", shrink_command},
+      {"schema", schema_command}, {"explain", explain_command}, {"doctor", doctor_command},
+  };
   for (const auto& [name, command] : kCommands) {
     if (line.command == name) return command(line, console);
   }

@@ -4,13 +4,18 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/result_output.h"
+#include "harness/explain/reader.h"
 #include "reports/printer.h"
 
 namespace warmgate::cli {
 
 int doctor_command(const CommandLine& line, Console& console) {
   using State = run::Capability::State;
-  const std::vector<run::Capability> found = run::doctor(line.run);
+  std::vector<run::Capability> found = run::doctor(line.run);
+  found.push_back({"log grammars",
+                   explain::available() ? State::kThere : State::kMissing,
+                   explain::availability(),
+                   {"explain", "phases of server targets"}});
   nlohmann::ordered_json json;
   json["schema"] = "doctor/1.0";
   json["warmgate"] = WARMGATE_VERSION;

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "harness/cli/nearest.h"
+#include "harness/cli/parse_explain.h"
 #include "harness/cli/values.h"
 #include "harness/scenario/scalars.h"
 
@@ -17,7 +18,7 @@ constexpr const char* kAbout =
     "which promise between two phases was broken, with the proof.";
 
 constexpr const char* kFooter =
-    "Exit codes of run, ab and gate:\n"
+    "Exit codes of run, ab, gate and explain:\n"
     "  0 PASS   1 FAIL   2 bad usage or scenario   3 INCONCLUSIVE or nothing judged\n"
     "  4 the machine or warmgate was at fault   130 interrupted\n"
     "step: 0 good   1 bad   125 cannot be judged   128 stop the bisection\n"
@@ -111,16 +112,20 @@ void add_running(CLI::App* sub, CommandLine& line, Raw& raw) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void add_soft(CLI::App* sub, Raw& raw) {
+  sub->add_option("--soft", raw.soft, "verdicts that shall not fail the caller, e.g. inconclusive")
+      ->type_name("NAMES")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
 void add_judging(CLI::App* sub, CommandLine& line, Raw& raw) {
   sub->add_option("--repeat", line.run.repeat, "run each variant this often")
       ->check(whole(1, 100000))
       ->type_name("N");
   sub->add_flag("--no-expect", raw.no_expect,
                 "judge as if the scenario expected a start that passes; gate and allow stay");
-  sub->add_option("--soft", raw.soft, "verdicts that shall not fail the caller, e.g. inconclusive")
-      ->type_name("NAMES")
-      ->allow_extra_args(false)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_soft(sub, raw);
   sub->add_flag("--allow-skip", line.allow_skip, "exit 0 where everything was skipped");
   sub->add_option("--junit", line.junit, "write JUnit XML")->type_name("FILE");
   sub->add_option("--markdown", line.markdown, "write a summary as Markdown, at most 1 MiB")
@@ -314,6 +319,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       "  warmgate gate scenarios --json out.json; warmgate accept --report out.json");
 
   add_shrink(app, line, raw);
+  add_explain(app, line, {raw.soft, raw.quiet, raw.verbose});
 
   auto* schema = app.add_subcommand("schema", "print the JSON Schema of the scenario language");
   schema->footer("Example:\n  warmgate schema > scenario.schema.json");

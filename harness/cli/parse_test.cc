@@ -18,8 +18,9 @@ Parsed parsed(std::vector<const char*> words) {
   return parse(static_cast<int>(words.size()), words.data());
 }
 
-const std::vector<std::string> kCommands = {"run",  "ab",     "gate",   "step",   "resolve", "plan",
-                                            "keys", "accept", "schema", "doctor", "shrink"};
+const std::vector<std::string> kCommands = {"run",     "ab",     "gate",   "step",
+                                            "resolve", "plan",   "keys",   "accept",
+                                            "schema",  "doctor", "shrink", "explain"};
 
 TEST(Parse, EveryCommandHasHelpWithAnExample) {
   for (const std::string& command : kCommands) {
@@ -248,6 +249,27 @@ TEST(Nearest, FindsTyposAndNothingElse) {
   EXPECT_EQ(nearest("frobnicate", kCommands), "");
   EXPECT_EQ(nearest("x", {}), "");
   EXPECT_EQ(nearest(std::string(100000, 'a'), kCommands), "");
+}
+
+TEST(Parse, Explain) {
+  const Parsed p = parsed({"explain", "a.log", "b.log.gz", "--against", "c.log", "--ended", "137",
+                           "--known", "own", "--scenario", "-", "--soft", "inconclusive", "-q"});
+  ASSERT_TRUE(p.line) << p.err;
+  EXPECT_THAT(p.line->paths, ElementsAre("a.log", "b.log.gz"));
+  EXPECT_THAT(p.line->against, ElementsAre("c.log"));
+  EXPECT_THAT(p.line->known, ElementsAre("own"));
+  EXPECT_EQ(p.line->ended, 137);
+  EXPECT_EQ(p.line->skeleton, "-");
+  EXPECT_EQ(p.line->soft.count(verdict::Verdict::kInconclusive), 1u);
+  EXPECT_EQ(p.line->detail, reports::Detail::kQuiet);
+  EXPECT_TRUE(parsed({"explain", "-"}).line);
+  for (const std::vector<const char*>& words : {std::vector<const char*>{"explain"},
+                                                {"explain", ""},
+                                                {"explain", "a", "--ended", "256"},
+                                                {"explain", "a", "--ended", "x"},
+                                                {"explain", "a", "-q", "-v"},
+                                                {"explain", "a", "--jsno"}})
+    EXPECT_EQ(parsed(words).exit_code, 2);
 }
 
 }  // namespace

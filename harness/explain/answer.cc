@@ -18,6 +18,11 @@ std::string where_of(const Reading& reading) {
   return out;
 }
 
+bool has_cause(const Reading& reading) {
+  return std::any_of(reading.moments.begin(), reading.moments.end(),
+                     [](const Moment& moment) { return moment.sort == "cause"; });
+}
+
 std::string root_of(const Reading& reading) {
   if (!reading.fingerprint || reading.fingerprint->type.empty()) return "";
   const Fingerprint& root = *reading.fingerprint;
@@ -118,6 +123,12 @@ Answer answer_of(const Reading& reading, const Ending& ending, const OutsideRule
     out.kind = Answer::Kind::kIncomplete;
     out.certain = false;
     out.reason = fmt::format("the log ends{}, and nothing has failed in it", where_of(reading));
+  } else if (reading.outcome == "crashed" && !has_cause(reading) && reading.failing_worker) {
+    out.kind = Answer::Kind::kUnclear;
+    out.certain = false;
+    out.reason = fmt::format("{} fell{} without a word; what others say is that they lost it",
+                             *reading.failing_worker,
+                             reading.failing_phase ? " in " + *reading.failing_phase : "");
   } else if (reading.outcome == "crashed" && reading.fingerprint) {
     out.kind = Answer::Kind::kMine;
     out.reason = fmt::format("{}{}: {}; no cause outside, no known regression", reading.outcome,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <system_error>
 
@@ -63,16 +64,18 @@ bool any_matches(const std::vector<std::string>& globs, const std::string& text)
                      [&](const std::string& glob) { return trace::glob_match(glob, text); });
 }
 
-const Moment* first_cause(const Reading& reading) {
-  const auto it = std::find_if(reading.moments.begin(), reading.moments.end(),
-                               [](const Moment& m) { return m.sort == "cause"; });
+const Moment* first_of(const Reading& reading, std::initializer_list<std::string_view> sorts) {
+  const auto it =
+      std::find_if(reading.moments.begin(), reading.moments.end(), [&](const Moment& m) {
+        return std::find(sorts.begin(), sorts.end(), m.sort) != sorts.end();
+      });
   return it == reading.moments.end() ? nullptr : &*it;
 }
 
 // Lines of different files have no common order but that of their clocks, which hosts do not share:
 // only within one file is "after" a fact.
-bool is_after(int source, std::int64_t line, const Moment* cause) {
-  return cause && cause->source == source && line > cause->line;
+bool stands_after(const Moment* failure, int source, std::int64_t line) {
+  return failure && failure->source == source && line > failure->line;
 }
 
 }  // namespace
@@ -128,7 +131,14 @@ void OutsideRules::read_folder(const fs::path& folder, scenario::Problems& probl
 
 std::vector<OutsideCause> OutsideRules::find(const Reading& reading, const Ending& ending) const {
   std::vector<OutsideCause> out;
-  const Moment* const cause = first_cause(reading);
+  const Moment* const cause = first_of(reading, {"cause"});
+  const Moment* const fallen = first_of(reading, {"victim", "echo"});
+  // Behind a cause it is a consequence. Behind others' complaints alone it may still be what they
+  // complain of, if the words leave no doubt: the kernel's line comes late.
+  const auto after = [&](const OutsideRule& rule, int source, std::int64_t line) {
+    return stands_after(cause, source, line) ||
+           (!cause && !rule.certain && stands_after(fallen, source, line));
+  };
   const std::string function = reading.fingerprint ? reading.fingerprint->function : "";
   for (const OutsideRule& rule : rules_) {
     const auto code_in = [](const std::vector<int>& codes, const std::optional<int>& code) {
@@ -146,13 +156,13 @@ std::vector<OutsideCause> OutsideRules::find(const Reading& reading, const Endin
       const bool may = moment.sort == "outside" || (rule.anywhere && moment.sort != "noise");
       if (!may || !rule.function.empty() || !any_matches(rule.text, moment.text)) continue;
       found.push_back({&rule, false, moment.source, moment.line, moment.text,
-                       is_after(moment.source, moment.line, cause)});
+                       after(rule, moment.source, moment.line)});
     }
     if (rule.anywhere) {
       for (const UnplacedLine& line : reading.unplaced_lines) {
         if (!any_matches(rule.text, line.text)) continue;
-        found.push_back({&rule, false, line.source, line.line, line.text,
-                         is_after(line.source, line.line, cause)});
+        found.push_back(
+            {&rule, false, line.source, line.line, line.text, after(rule, line.source, line.line)});
       }
     }
     // An exit code says only what no exception has said already.

@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "harness/cli/commands.h"
+#include "harness/cli/explain_report.h"
+#include "harness/cli/output_file.h"
+#include "harness/cli/result_output.h"
+#include "harness/explain/input.h"
+#include "harness/explain/secrets.h"
+#include "harness/explain/skeleton.h"
+#include "harness/scenario/files.h"
+#include "harness/target/mask.h"
+
+extern char** environ;
+
+namespace warmgate::cli {
+namespace {
+
+// What is read before and held against every log.
+struct Knowledge {
+  explain::Grammars grammars;
+  explain::OutsideRules outside;
+  explain::KnownSet known;
+};
+
+std::unique_ptr<Knowledge> load_knowledge(const CommandLine& line) {
+  auto out = std::make_unique<Knowledge>();
+  const std::filesystem::path fixtures = scenario::find_fixtures(line.run.load.fixtures);
+  scenario::Problems problems;
+  out->outside.read_folder(fixtures / "outside", problems);
+  out->known.read_folder(fixtures / "known", false, problems);
+  for (const std::string& folder : line.known) out->known.read_folder(folder, false, problems);
+  problems.throw_if_any();
+  out->grammars = explain::Grammars::standard(line.run.load.fixtures);
+  return out;
+}
+
+// The logs of one start: its ranks, pods or members.
+Explained read_start(const std::vector<std::string>& logs, const Knowledge& knowledge,
+                     const explain::Ending& ending, const std::string& engine) {
+  Explained out;
+  explain::Reader reader(knowledge.grammars, {engine});
+  explain::LaunchFinder finder;
+  std::vector<std::unique_ptr<explain::Input>> inputs;
+  // All are opened first: a name that is wrong is said before minutes of reading.
+  for (const std::string& log : logs) inputs.push_back(std::make_unique<explain::Input>(log));
+  std::uint64_t bytes = 0;
+  std::vector<char> buffer(1 << 20);
+  for (const auto& input : inputs) {
+    const int source = reader.add_source(input->name());
+    explain::LaunchFinder own;
+    while (const std::size_t got = input->read(buffer.data(), buffer.size())) {
+      const std::string_view piece(buffer.data(), got);
+      own.feed(piece);
+      reader.feed(source, piece);
+    }
+    finder.adopt(std::move(own));
+    bytes += input->bytes();
+    if (!input->trouble().empty())
+      out.troubles.push_back(input->name() + ": " + input->trouble());
+    else if (input->bytes() == 0 && inputs.size() > 1)
+      out.troubles.push_back(input->name() + ": empty");
+  }
+  if (bytes == 0)
+    throw explain::InputError(inputs.front()->name() +
+                              (out.troubles.empty()
+                                   ? ": empty: there is no log in it"
+                                   : ": nothing could be read: " + out.troubles.front()));
+  out.reading = reader.finish(ending);
+  out.launch = finder.take(out.reading.engine);
+  out.answer = explain::answer_of(out.reading, ending, knowledge.outside, knowledge.known);
+  return out;
+}
+
+verdict::Verdict verdict_of(const explain::Answer& answer) {
+  using Kind = explain::Answer::Kind;
+  switch (answer.kind) {
+    case Kind::kStarts:
+      return verdict::Verdict::kPass;
+    case Kind::kIncomplete:
+      return verdict::Verdict::kInconclusive;
+    case Kind::kInfrastructure:
+      // A doubt is no reason to start again and hope.
+      return answer.certain ? verdict::Verdict::kInfra : verdict::Verdict::kFail;
+    case Kind::kMine:
+    case Kind::kKnown:
+    case Kind::kUnclear:
+      return verdict::Verdict::kFail;
+  }
+  return verdict::Verdict::kFail;
+}
+
+int code_of(verdict::Verdict verdict, const CommandLine& line) {
+  if (line.soft.count(verdict) > 0) return 0;
+  switch (verdict) {
+    case verdict::Verdict::kPass:
+      return 0;
+    case verdict::Verdict::kInfra:
+      return 4;
+    case verdict::Verdict::kInconclusive:
+    case verdict::Verdict::kSkip:
+      return 3;
+    case verdict::Verdict::kFail:
+      return 1;
+  }
+  return 1;
+}
+
+explain::Ending ending_of(const CommandLine& line) {
+  explain::Ending ending;
+  if (!line.ended) return ending;
+  // A shell and a container runtime write 128 + N for signal N.
+  if (*line.ended > 128 && *line.ended <= 128 + 64)
+    ending.signal = *line.ended - 128;
+  else
+    ending.exit_code = *line.ended;
+  return ending;
+}
+
+std::vector<std::string> secrets_of(const Explanation& explanation) {
+  std::vector<std::string> out = target::collect_secrets(environ);
+  for (const std::string& text : foreign_texts(explanation)) {
+    for (std::string& secret : explain::secrets_in(text, target::is_secret_name))
+      out.push_back(std::move(secret));
+  }
+  std::sort(out.begin(), out.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a < b;
+  });
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+}  // namespace
+
+int explain_command(const CommandLine& line, Console& console) {
+  if (!explain::available()) {
+    console.complain("explain is not available in this build: " + explain::availability());
+    return 4;
+  }
+  const std::unique_ptr<Knowledge> knowledge = load_knowledge(line);
+  const explain::Ending ending = ending_of(line);
+  Explanation all;
+  all.logs = line.paths;
+  try {
+    if (!line.skeleton.empty() && line.skeleton != "-") check_writable(line.skeleton);
+    if (!line.against.empty())
+      all.other = read_start(line.against, *knowledge, {}, line.engine_name);
+    all.start = read_start(line.paths, *knowledge, ending, line.engine_name);
+  } catch (const explain::InputError& error) {
+    console.complain(error.what());
+    return 2;
+  }
+  if (all.other) all.comparison = explain::compare(all.other->reading, all.start.reading);
+  const std::vector<std::string> secrets = secrets_of(all);
+  if (!line.skeleton.empty()) {
+    const std::string text = target::mask(
+        explain::skeleton(all.start.reading, all.start.launch, line.paths.front()), secrets);
+    if (line.skeleton == "-") {
+      console.out(text);
+      return code_of(verdict_of(all.start.answer), line);
+    }
+    write_file(line.skeleton, text);
+    all.skeleton = line.skeleton;
+  }
+  return deliver_result(explanation_json(all, secrets),
+                        explanation_text(all, console.out_style(), line.detail, secrets),
+                        code_of(verdict_of(all.start.answer), line), line, console);
+}
+
+}  // namespace warmgate::cli

@@ -1,0 +1,45 @@
+// What an explanation looks like to a person and to a program.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/explain/answer.h"
+#include "harness/explain/compare.h"
+#include "harness/explain/launch.h"
+#include "reports/printer.h"
+#include "reports/terminal.h"
+
+namespace warmgate::cli {
+
+/// One start: what its logs say, and what is made of it.
+struct Explained {
+  explain::Reading reading;
+  explain::Answer answer;
+  explain::Launch launch;
+  std::vector<std::string> troubles;  // per damaged log: "NAME: why"
+};
+
+struct Explanation {
+  Explained start;
+  std::optional<Explained> other;                 // --against
+  std::optional<explain::Comparison> comparison;  // from the other to the start
+  std::vector<std::string> logs;                  // as the user named them
+  std::string skeleton;                           // file that was written; "" = none
+};
+
+/// Every text of an explanation that came out of a log, to look for secrets in.
+std::vector<std::string> foreign_texts(const Explanation& explanation);
+
+/// The first line is the answer.
+std::string explanation_text(const Explanation& explanation, const reports::Style& style,
+                             reports::Detail detail, const std::vector<std::string>& secrets);
+
+/// schema explain/1.0: the names of the sidecars in fixtures/logs at the top, then `answer`,
+/// `launch`, and with a second log `against` and `comparison`. Secrets are masked.
+nlohmann::ordered_json explanation_json(const Explanation& explanation,
+                                        const std::vector<std::string>& secrets);
+
+}  // namespace warmgate::cli

@@ -1,0 +1,208 @@
+// `warmgate explain` as its users meet it: exit codes, streams, files.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/cli/process_for_test.h"
+#include "harness/explain/reader.h"
+
+namespace warmgate::cli {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+class ExplainCli : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!explain::available()) GTEST_SKIP() << explain::availability();
+    ASSERT_TRUE(fs::exists(program_path())) << program_path();
+  }
+  static std::string sample(const std::string& number) {
+    for (const auto& file : fs::directory_iterator(source_path("fixtures/logs")))
+      if (file.path().filename().string().rfind(number, 0) == 0 &&
+          file.path().extension() == ".log")
+        return file.path().string();
+    ADD_FAILURE() << "no sample " << number;
+    return "";
+  }
+  static nlohmann::json json_of(std::vector<std::string> words) {
+    words.insert(words.begin(), "explain");
+    words.insert(words.end(), {"--json", "-"});
+    return nlohmann::json::parse(warmgate(words).out, nullptr, false);
+  }
+  TempDir dir_;
+};
+
+TEST_F(ExplainCli, TheFirstLineIsTheAnswerAndTheCodeAgrees) {
+  const Ran good = warmgate({"explain", sample("01")});
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_THAT(good.out, StartsWith("starts: "));
+  const Ran mine = warmgate({"explain", sample("04")});
+  EXPECT_EQ(mine.code, 1) << mine.err;
+  EXPECT_THAT(mine.out, StartsWith("mine: crashed in warmup on rank=1"));
+  EXPECT_THAT(mine.out, HasSubstr("_dummy_sampler_run"));
+  const Ran hung = warmgate({"explain", sample("06")});
+  EXPECT_EQ(hung.code, 1);
+  EXPECT_THAT(hung.out, StartsWith("unclear: stands still in warmup"));
+  const std::string part = slurp(sample("01")).substr(0, 2000);
+  const Ran incomplete = warmgate({"explain", dir_.write("part.log", part).string()});
+  EXPECT_EQ(incomplete.code, 3) << incomplete.out;
+  EXPECT_THAT(incomplete.out, StartsWith("incomplete: "));
+  EXPECT_EQ(
+      warmgate({"explain", (dir_.path() / "part.log").string(), "--soft", "inconclusive"}).code, 0);
+}
+
+TEST_F(ExplainCli, InfrastructureIsFour) {
+  const std::string log =
+      "(APIServer pid=11) INFO 07-02 09:00:01 [api_server.py:1890] vLLM API server version 0.24.0\n"
+      "(APIServer pid=11) Traceback (most recent call last):\n"
+      "(APIServer pid=11)   File \"/opt/venv/lib/python3.12/site-packages/vllm/entrypoints/openai/"
+      "api_server.py\", line 1700, in create_server_socket\n"
+      "(APIServer pid=11)     sock.bind(addr)\n"
+      "(APIServer pid=11) OSError: [Errno 98] Address already in use\n";
+  const Ran ran = warmgate({"explain", dir_.write("busy.log", log).string()});
+  EXPECT_EQ(ran.code, 4) << ran.out;
+  EXPECT_THAT(ran.out, StartsWith("infrastructure: the port is taken by another process"));
+}
+
+TEST_F(ExplainCli, AKnownRegressionIsNamedWithItsFix) {
+  const std::string entry = slurp(source_path("fixtures/known/vllm-50615.yaml"));
+  const std::size_t begin = entry.find("log: |\n") + 7, end = entry.find("near_miss:");
+  std::string log = entry.substr(begin, end - begin);
+  for (std::size_t at = 0; (at = log.find("\n  ", at)) != std::string::npos;) log.erase(at + 1, 2);
+  const std::string file = dir_.write("known.log", log).string();
+  const Ran ran = warmgate({"explain", file});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, StartsWith("known: "));
+  EXPECT_THAT(ran.out, HasSubstr("https://github.com/vllm-project/vllm/pull/50693"));
+  const auto json = json_of({file});
+  EXPECT_EQ(json["answer"]["kind"], "known");
+  EXPECT_EQ(json["answer"]["known"][0]["name"], "vllm-50615");
+  // An entry of one's own stands beside them, and a wrong one is said with its place.
+  dir_.write("own/mine.yaml",
+             "known: mine\nabout: Ours.\nengine: vllm\nfingerprint: {function: forward_mqa}\n"
+             "see: https://example.org/1\nlog: x\nnear_miss: y\n");
+  EXPECT_THAT(warmgate({"explain", file, "--known", (dir_.path() / "own").string()}).out,
+              HasSubstr("https://example.org/1"));
+  dir_.write("bad/bad.yaml", "known: bad\n");
+  const Ran bad = warmgate({"explain", file, "--known", (dir_.path() / "bad").string()});
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.err, HasSubstr("bad.yaml:"));
+  EXPECT_EQ(warmgate({"explain", file, "--known", (dir_.path() / "none").string()}).code, 2);
+}
+
+TEST_F(ExplainCli, TheJsonHasTheNamesOfTheSidecars) {
+  const auto json = json_of({sample("04")});
+  for (const char* name : {"schema", "engine", "version", "outcome", "last_phase", "failing_phase",
+                           "failing_worker", "failing_rank", "fingerprint", "figures", "answer"})
+    EXPECT_TRUE(json.contains(name)) << name;
+  EXPECT_EQ(json["outcome"], "crashed");
+  EXPECT_EQ(json["failing_rank"], 1);
+  EXPECT_EQ(json["fingerprint"]["function"], "_dummy_sampler_run");
+  const auto good = json_of({sample("01")});
+  EXPECT_TRUE(good["failing_phase"].is_null());
+  EXPECT_EQ(good["launch"]["model"], "example/dense-14b");
+}
+
+TEST_F(ExplainCli, StdinAndArchivesSayTheSame) {
+  const std::string log = sample("04");
+  const auto plain = json_of({log});
+  const std::string program = program_path().string();
+  const Ran piped = shell("gzip -c '" + log + "' | '" + program + "' explain - --json -");
+  EXPECT_EQ(piped.code, 1) << piped.err;
+  const auto json = nlohmann::json::parse(piped.out);
+  EXPECT_EQ(json["fingerprint"], plain["fingerprint"]);
+  EXPECT_EQ(json["figures"], plain["figures"]);
+  EXPECT_EQ(shell("'" + program + "' explain - < '" + log + "'").code, 1);
+}
+
+TEST_F(ExplainCli, ATruncatedArchiveIsReadAndSaid) {
+  shell("gzip -c '" + sample("01") + "' | head -c 1000 > t.log.gz", dir_.path());
+  const Ran ran = warmgate({"explain", (dir_.path() / "t.log.gz").string()});
+  EXPECT_THAT(ran.code, AnyOf(2, 3));
+  EXPECT_THAT(ran.out + ran.err, HasSubstr("cut off"));
+}
+
+TEST_F(ExplainCli, TwoLogs) {
+  const Ran ran = warmgate({"explain", sample("04"), "--against", sample("01")});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("against the other log"));
+  EXPECT_THAT(ran.out, HasSubstr("kv_tokens"));
+  const auto json = json_of({sample("01"), "--against", sample("01")});
+  EXPECT_TRUE(json["comparison"]["divergence"].is_null());
+  EXPECT_TRUE(json["comparison"]["figures"].empty());
+}
+
+TEST_F(ExplainCli, TheSkeletonIsAScenario) {
+  const std::string file = (dir_.path() / "repro.yaml").string();
+  const Ran ran = warmgate({"explain", sample("03"), "--scenario", file});
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_THAT(ran.out, HasSubstr("warmgate run " + file));
+  const Ran resolved = warmgate({"resolve", file});
+  EXPECT_EQ(resolved.code, 0) << resolved.err << slurp(file);
+  const Ran alone = warmgate({"explain", sample("03"), "--scenario", "-"});
+  EXPECT_EQ(alone.out, slurp(file));
+  EXPECT_THAT(alone.out, HasSubstr("expect: {outcome: crashed, phase: kv}"));
+}
+
+TEST_F(ExplainCli, WhatIsNoLogIsTwo) {
+  const auto refused = [&](const std::string& name, const std::string& says) {
+    const Ran ran = warmgate({"explain", name});
+    EXPECT_EQ(ran.code, 2) << name;
+    EXPECT_THAT(ran.err, HasSubstr(says)) << name;
+    EXPECT_THAT(ran.out, IsEmpty()) << name;
+  };
+  refused((dir_.path() / "missing.log").string(), "No such file");
+  refused(dir_.path().string(), "a folder");
+  refused("/dev/zero", "a device");
+  refused(dir_.write("empty.log", "").string(), "empty");
+  const std::string pipe = (dir_.path() / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  refused(pipe, "named pipe");
+}
+
+TEST_F(ExplainCli, WhatIsNoLogOfAnEngineIsNotJudged) {
+  std::string noise;
+  for (int i = 0; i < 5000; ++i) noise += static_cast<char>(i * 7919 >> 3);
+  const Ran ran = warmgate({"explain", dir_.write("noise.log", noise).string()});
+  EXPECT_EQ(ran.code, 3) << ran.out;
+  EXPECT_THAT(ran.out, HasSubstr("engine not recognised"));
+}
+
+TEST_F(ExplainCli, SecretsOfALogAreMaskedEverywhere) {
+  std::string log = slurp(sample("03"));
+  log +=
+      "(APIServer pid=11) INFO x non-default args: {'model': 'm', 'api_key': 'sup3rs3cret', "
+      "'tensor_parallel_size': 2}\n"
+      "+ vllm serve m --api-key sup3rs3cret --seed 7\n"
+      "(APIServer pid=11) ERROR 01-30 16:20:14 [x.py:1] GET https://user:p4ssw0rd!@host/m?X-Amz-"
+      "Signature=0badcafe0badcafe failed\n"
+      "RuntimeError: Authorization: Bearer tok3n-tok3n-tok3n\n";
+  const std::string file = dir_.write("s.log", log).string();
+  const std::string out_file = (dir_.path() / "out.json").string();
+  const std::string scenario = (dir_.path() / "out.yaml").string();
+  const Ran ran = warmgate({"explain", file, "-v", "--json", out_file, "--scenario", scenario});
+  for (const std::string& text : {ran.out, ran.err, slurp(out_file), slurp(scenario)}) {
+    for (const char* secret : {"sup3rs3cret", "p4ssw0rd!", "0badcafe0badcafe", "tok3n-tok3n-tok3n"})
+      EXPECT_THAT(text, Not(HasSubstr(secret)));
+  }
+}
+
+TEST_F(ExplainCli, NothingInALogReachesTheTerminalRaw) {
+  std::string log = slurp(sample("04"));
+  log += "RuntimeError: \x1b]0;owned\x07\x1b[2J \xe2\x80\xae ::error::x\n::warning::y\n";
+  const Ran ran = warmgate({"explain", dir_.write("c.log", log).string(), "-v"});
+  EXPECT_THAT(ran.out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(ran.out, Not(HasSubstr("\x07")));
+  EXPECT_THAT(ran.out, Not(HasSubstr("\n::")));
+  EXPECT_THAT(ran.out, Not(HasSubstr("\xe2\x80\xae")));
+}
+
+}  // namespace
+}  // namespace warmgate::cli
