@@ -72,7 +72,8 @@ struct Completion {
 struct CacheStore {
   std::string name;      // engine, triton, inductor, flashinfer, deep_gemm …
   std::string variable;  // environment variable that moves it; "" = none
-  /// Default place; ~, $NAME and ${NAME:-else} are expanded. Relative: inside `below`'s.
+  /// Default place; ~, $NAME and ${NAME:-else} are expanded. Relative: inside `below`'s;
+  /// one that lies inside the default place of `below` moves with it.
   std::string folder;
   std::string below;                // "" or the store inside whose folder it lies by default
   std::string holds;                // compiled | tuned | plans | models | bytecode | downloads

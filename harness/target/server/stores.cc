@@ -96,6 +96,7 @@ class Preparation {
     if (const auto it = by_name_.find(store.below); it != by_name_.end())
       parent = &prepare(*it->second);
     const fs::path present = place(store, parent, true), usual = place(store, parent, false);
+    usual_[store.name] = usual;
     const auto asked = spec_.asked.find(store.name);
     if (asked != spec_.asked.end()) mine.asked = asked->second;
     mine.folder = present;
@@ -119,11 +120,17 @@ class Preparation {
   // Where it is now; `now` false: where it would be if nothing had moved it.
   fs::path place(const CacheStore& store, const PreparedStore* parent, bool now) const {
     if (now && fixed(store)) return spec_.env.at(store.variable);
-    const fs::path folder = expand_folder(store.folder, spec_.env);
-    if (folder.empty() || folder.is_absolute()) return folder;
-    if (parent == nullptr) return {};
-    const fs::path base = now || parent->elsewhere.empty() ? parent->folder : parent->elsewhere;
-    return base.empty() ? fs::path() : base / folder;
+    fs::path folder = expand_folder(store.folder, spec_.env);
+    if (parent == nullptr) return folder.is_absolute() ? folder : fs::path();
+    const auto it = usual_.find(parent->name);
+    const fs::path& around = it == usual_.end() ? parent->folder : it->second;
+    if (folder.is_absolute()) {
+      const fs::path inside = folder.lexically_relative(around);
+      if (!now || inside.empty() || *inside.begin() == "..") return folder;
+      folder = inside;
+    }
+    const fs::path& base = now ? parent->folder : around;
+    return base.empty() || folder.empty() ? fs::path() : base / folder;
   }
 
   void move(const CacheStore& store, PreparedStore& mine, const PreparedStore* parent) {
@@ -264,7 +271,8 @@ class Preparation {
   const StoresSpec& spec_;
   std::map<std::string, const CacheStore*> by_name_;
   std::map<std::string, PreparedStore> done_;
-  std::set<std::string> moved_;  // away from where they would be
+  std::map<std::string, fs::path> usual_;  // where they would be if nothing had moved them
+  std::set<std::string> moved_;            // away from where they would be
   PreparedStores out_;
 };
 

@@ -204,6 +204,22 @@ TEST_F(Stores, TheUsersOwnVariableIsWhereItIsNow) {
   EXPECT_EQ(named("deep_gemm").elsewhere, "");
 }
 
+TEST_F(Stores, AChildMayBeNamedByItsDefaultPlace) {
+  spec.stores[1].folder = "~/.cache/engine/modelinfos";
+  spec.stores[2].folder = "~/elsewhere/deep_gemm";  // not inside it after all
+  EXPECT_EQ((out = prepare_stores(spec), named("modelinfos").folder),
+            home() / ".cache/engine/modelinfos");
+  spec.asked = {{"engine", "cold"}};
+  out = prepare_stores(spec);
+  EXPECT_EQ(named("modelinfos").folder, named("engine").folder / "modelinfos");
+  EXPECT_EQ(named("modelinfos").elsewhere, home() / ".cache/engine/modelinfos");
+  EXPECT_EQ(named("deep_gemm").folder, home() / "elsewhere/deep_gemm");
+  EXPECT_EQ(named("deep_gemm").elsewhere, "");
+  spec.asked.clear();
+  spec.env["ENGINE_ROOT"] = "/own";
+  EXPECT_EQ((out = prepare_stores(spec), named("modelinfos").folder), "/own/modelinfos");
+}
+
 TEST_F(Stores, OrderAndCirclesDoNotMatter) {
   std::swap(spec.stores[0], spec.stores[2]);
   spec.asked = {{"engine", "cold"}};
@@ -299,6 +315,10 @@ TEST(Tree, Ignored) {
   EXPECT_TRUE(ignored({"a/*"}, "a/b/c"));
   EXPECT_TRUE(ignored({"index"}, "a/index"));
   EXPECT_FALSE(ignored({"index"}, "a/index.x"));
+  EXPECT_TRUE(ignored({"**/*.log"}, "top.log"));
+  EXPECT_TRUE(ignored({"**/gpu_*"}, "a/gpu_x"));
+  EXPECT_TRUE(ignored({"assets/**"}, "assets/a/b"));
+  EXPECT_FALSE(ignored({"assets/**"}, "assets.py"));
 }
 
 TEST(PageCacheState, EvictedReadAndWhatCannotBe) {

@@ -112,8 +112,10 @@ bool ignored(const std::vector<std::string>& globs, std::string_view path) {
     rest = slash == std::string_view::npos ? "" : rest.substr(slash + 1);
   }
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  return std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-    return trace::glob_match(glob, path) || trace::glob_match(glob, name);
+  return std::any_of(globs.begin(), globs.end(), [&](std::string_view glob) {
+    if (trace::glob_match(glob, path)) return true;
+    if (glob.starts_with("**/")) glob.remove_prefix(3);  // in any folder, and in none
+    return trace::glob_match(glob, name) || trace::glob_match(glob, path);
   });
 }
 
