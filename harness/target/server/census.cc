@@ -168,7 +168,9 @@ struct Census::Impl {
     }
     const std::int64_t ready = ready_ns.load();
     for (const CompilerRun& run : runs) {
-      if (ready == 0 || run.started_ns <= ready + kFileClock) {
+      // Who was not there at the look that ready() took began after it, whatever the ticks say.
+      const bool late = ready != 0 && (looked_at_ready || run.started_ns > ready + kFileClock);
+      if (!late) {
         ++result.compilers_before;
         continue;
       }
@@ -213,8 +215,14 @@ struct Census::Impl {
                                         options.interval_s, std::max(kLongest, options.interval_s));
         due = trace::now_ns() + static_cast<std::int64_t>(pause * 1e9);
       };
-      timed(processes_due, [this] { look_at_processes(); });
-      timed(stores_due, [this] { look_at_stores(); });
+      timed(processes_due, [this] {
+        const std::lock_guard one(look_mutex);
+        look_at_processes();
+      });
+      timed(stores_due, [this] {
+        const std::lock_guard one(look_mutex);
+        look_at_stores();
+      });
       lock.lock();
       const std::int64_t left = std::min(stores_due, processes_due) - trace::now_ns();
       if (!stopping && left > 0) wake.wait_for(lock, std::chrono::nanoseconds(left));
@@ -224,7 +232,9 @@ struct Census::Impl {
   CensusOptions options;
   std::function<void(trace::Event)> emit;
   std::vector<std::unique_ptr<Watched>> watched;
-  std::mutex mutex;  // of compilers: roots are added from other threads
+  std::mutex look_mutex;         // one look at a time
+  bool looked_at_ready = false;  // under look_mutex
+  std::mutex mutex;              // of compilers: roots are added from other threads
   CompilerWatch compilers;
   std::atomic<std::int64_t> ready_ns{0};
   std::size_t events = 0;
@@ -255,7 +265,11 @@ void Census::start() {
 
 void Census::ready(std::int64_t t_ns) {
   std::int64_t none = 0;
-  impl_->ready_ns.compare_exchange_strong(none, t_ns);
+  const std::lock_guard one(impl_->look_mutex);
+  if (!impl_->ready_ns.compare_exchange_strong(none, t_ns) || !impl_->thread.joinable()) return;
+  impl_->look_at_processes();
+  impl_->look_at_stores();
+  impl_->looked_at_ready = true;
 }
 
 CensusResult Census::stop() {

@@ -60,7 +60,8 @@ class Census {
   void add_root(pid_t pid, int rank);
   /// Takes the first inventory (so, before the members are started), then polls in a thread.
   void start();
-  /// From here on a compilation is late. Any thread; the first call counts.
+  /// From `t_ns` on a compilation is late. Takes a look itself (some ms), so that what the next
+  /// request sets off cannot be taken for older. Any thread; the first call counts.
   void ready(std::int64_t t_ns);
   /// A last look, then the thread ends. Also `store` events of what was written elsewhere.
   CensusResult stop();

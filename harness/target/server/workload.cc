@@ -129,12 +129,26 @@ class Driver {
       r.error = "cancelled";
       return;  // nobody's fault, so no event
     }
-    judge(r, http);
+    judge(r, http, exact(request.body, r.request_class));
     measure(r, http);
     say(r);
   }
 
-  static void judge(RequestResult& r, const HttpAnswer& http) {
+  // A body that says ignore_eos asks for so many tokens and no fewer; a grammar may end earlier.
+  static bool exact(const std::string& body, const std::string& request_class) {
+    const auto document = nlohmann::json::parse(body, nullptr, false);
+    return request_class != "grammar" && holds_ignore_eos(document);
+  }
+  static bool holds_ignore_eos(const nlohmann::json& body) {
+    if (!body.is_object()) return false;
+    for (const auto& [key, value] : body.items()) {
+      if (key == "ignore_eos" && value == true) return true;
+      if (holds_ignore_eos(value)) return true;
+    }
+    return false;
+  }
+
+  static void judge(RequestResult& r, const HttpAnswer& http, bool exact) {
     const bool some = r.answer.tokens.value_or(0) > 0 || r.answer.text_bytes > 0;
     if (!http.answered()) {
       r.error = one_line(fmt::format("{}: {}", http_end_name(http.end), http.error));
@@ -146,6 +160,9 @@ class Driver {
       r.error = "the answer ended without its promised end";
     } else if (!some) {
       r.error = "nothing was generated";
+    } else if (exact && r.answer.tokens_from == "usage" && *r.answer.tokens < r.tokens_asked) {
+      r.error = fmt::format("{} tokens of {}, and ends of text were to be ignored",
+                            *r.answer.tokens, r.tokens_asked);
     } else {
       r.ok = true;
       r.error.clear();
@@ -192,6 +209,8 @@ class Driver {
     e.body.add("ordinal", r.ordinal);
     e.body.add("alone", r.alone);
     e.body.add("prompt_asked", r.prompt_asked);
+    e.body.add("tokens_asked", r.tokens_asked);
+    e.body.add("chunks", r.answer.chunks);
     if (r.answer.prompt_tokens) e.body.add("prompt_tokens", *r.answer.prompt_tokens);
     if (r.answer.tokens) {
       e.body.add("tokens", *r.answer.tokens);

@@ -44,7 +44,8 @@ struct RequestResult {
   std::string request_class;  // greedy, seeded …
   std::int64_t ordinal = 0;   // 1 = the first that was sent
   bool alone = false;         // nothing else of ours was under way
-  /// Answered with 2xx, ended as promised, no error in it, and something was generated.
+  /// Answered with 2xx, ended as promised, no error in it, something was generated, and where the
+  /// body says ignore_eos as many tokens as asked for.
   bool ok = false;
   std::string error;  // why not, one line
   HttpEnd end = HttpEnd::kUnreachable;
@@ -73,7 +74,8 @@ struct WorkloadResult {
 };
 
 /// Blocks until every request ended or `cancel` struck. Each result is a `request` event {id,
-/// class, class_seen, member, ok, status, end, prompt_tokens, tokens, tokens_from, ttft_ms,
+/// class, class_seen, member, ok, status, end, prompt_asked, prompt_tokens, tokens_asked, tokens,
+/// tokens_from, chunks, ttft_ms,
 /// inter_token_ms_p50, inter_token_ms_p99, gaps, total_ms, ordinal, alone, text_sha256, error}
 /// (what was not observed is absent), sent as it ends. Prompts and answers are in no event.
 WorkloadResult run_workload(const WorkloadSpec& spec, const Emit& emit,

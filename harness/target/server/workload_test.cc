@@ -293,6 +293,25 @@ TEST(Workload, WhatIsNotOkAndWhy) {
   EXPECT_EQ(half.answer.text, "x") << "what came is kept";
 }
 
+TEST(Workload, AShortAnswerWhereEndsAreIgnored) {
+  TestServer server([](Peer& peer, const std::string&, int number) {
+    stream(peer, number == 2 ? 4 : 3, 0, number != 3);
+  });
+  WorkloadSpec spec = spec_for(server.port(), 4);
+  EXPECT_TRUE(run_workload(spec, {}).requests[0].ok) << "it may have met an end of text";
+  TestServer other([](Peer& peer, const std::string&, int number) {
+    stream(peer, number == 1 ? 4 : 3, 0, number != 2);
+  });
+  spec.port = other.port();
+  spec.completion.body["sampling"] = {{"ignore_eos", true}};
+  spec.groups = {{3, 8, 4, "greedy"}, {1, 8, 4, "grammar"}};
+  const auto requests = run_workload(spec, {}).requests;
+  EXPECT_EQ(requests[0].error, "3 tokens of 4, and ends of text were to be ignored");
+  EXPECT_TRUE(requests[1].ok);
+  EXPECT_TRUE(requests[2].ok) << "chunks that were counted prove nothing";
+  EXPECT_TRUE(requests[3].ok);
+}
+
 TEST(Workload, FailuresAreCountedAndTimesAreOfWhatWorked) {
   TestServer server([](Peer& peer, const std::string&, int number) {
     if (number == 1) {
