@@ -27,10 +27,10 @@ struct Format {
 
 // The limits are the programs' own: a frame that wants a larger window is refused by them.
 constexpr std::array<Format, 4> kFormats = {{
-    {"\x1f\x8b", "gzip", {"gzip", "-dcq", nullptr, nullptr}},
+    {"\x1f\x8b", "gzip", {"gzip", "-dc", nullptr, nullptr}},
     {"\x28\xb5\x2f\xfd", "zstd", {"zstd", "-dcq", "-M128MB", nullptr}},
-    {{"\xfd\x37zXZ\0", 6}, "xz", {"xz", "-dcq", "--memlimit-decompress=256MiB", nullptr}},
-    {"BZh", "bzip2", {"bzip2", "-dcq", nullptr, nullptr}},
+    {{"\xfd\x37zXZ\0", 6}, "xz", {"xz", "-dc", "--memlimit-decompress=256MiB", nullptr}},
+    {"BZh", "bzip2", {"bzip2", "-dc", nullptr, nullptr}},
 }};
 
 constexpr std::size_t kMagicBytes = 6;
@@ -223,6 +223,7 @@ void Input::end_unpacking() {
   char said[400];
   const ssize_t got = complaints_ >= 0 ? ::pread(complaints_, said, sizeof said, 0) : 0;
   std::string words(said, got > 0 ? static_cast<std::size_t>(got) : 0);
+  words.erase(0, std::min(words.find_first_not_of('\n'), words.size()));
   words.resize(std::min(words.find('\n'), words.size()));
   if (words.empty())
     words = WIFSIGNALED(status) ? fmt::format("ended by signal {}", WTERMSIG(status))

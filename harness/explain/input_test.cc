@@ -99,6 +99,7 @@ TEST_F(InputTest, ATruncatedArchiveGivesWhatItHolds) {
   EXPECT_GT(out.size(), 10000u);
   EXPECT_EQ(text.compare(0, out.size(), out), 0);
   EXPECT_THAT(input.trouble(), HasSubstr("cut off after " + std::to_string(out.size())));
+  EXPECT_THAT(input.trouble(), HasSubstr("unexpected end of file"));
 }
 
 TEST_F(InputTest, ADamagedArchiveIsSaid) {

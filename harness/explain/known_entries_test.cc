@@ -1,4 +1,5 @@
-// Each entry of fixtures/known recognises the log it carries, and not the one that is only like it.
+// Each entry of fixtures/known recognises the log it carries, and not the one that is only like it;
+// each cause of fixtures/outside shows in the lines it carries.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -87,6 +88,46 @@ TEST(KnownEntries, ALogOfAnotherVersionIsNotKnown) {
   for (std::size_t at; (at = log.find("0.26.1rc1.dev77+g6f91edf96")) != std::string::npos;)
     log.replace(at, 26, "0.28.0");
   EXPECT_EQ(known_in(read(log)).count("vllm-50615"), 0u);
+}
+
+// An exception comes with a traceback, whose prefix is that of its line.
+std::string with_traceback(const std::string& line) {
+  const std::size_t prefix = line.find(") ");
+  const std::size_t colon = line.find(": ");
+  if (line[0] != '(' || prefix == std::string::npos || colon == std::string::npos ||
+      line.find(' ', prefix + 2) != colon + 1)
+    return line;
+  const std::string who = line.substr(0, prefix + 2);
+  return who + "Traceback (most recent call last):\n" + who +
+         "  File \"/opt/vllm/v1/worker/gpu_worker.py\", line 7, in init_device\n" + who +
+         "    begin()\n" + line;
+}
+
+TEST(OutsideCauses, EachShowsInItsExamples) {
+  if (!available()) GTEST_SKIP() << availability();
+  OutsideRules rules;
+  scenario::Problems problems;
+  rules.read_folder(fixtures() / "outside", problems);
+  problems.throw_if_any();
+  // A start that is still loading; what comes from outside is the last thing in its log.
+  const std::string begun =
+      "(APIServer pid=11) INFO 07-02 09:00:01 [api_server.py:1890] vLLM API server version 0.24.0\n"
+      "(EngineCore pid=23) INFO 07-02 09:00:17 [gpu_model_runner.py:5120] Starting to load model "
+      "example/m...\n";
+  std::size_t examples = 0;
+  for (const OutsideRule& rule : rules.rules()) {
+    for (const std::string& example : rule.examples) {
+      const Reading reading = read(begun + with_traceback(example) + "\n");
+      const Answer answer = answer_of(reading, {}, rules, KnownSet());
+      EXPECT_EQ(answer.kind, Answer::Kind::kInfrastructure) << rule.name << ": " << example;
+      const bool named =
+          std::any_of(answer.outside.begin(), answer.outside.end(),
+                      [&](const OutsideCause& cause) { return cause.rule->name == rule.name; });
+      EXPECT_TRUE(named) << rule.name << ": " << example << "\n" << shown(reading);
+      ++examples;
+    }
+  }
+  EXPECT_GE(examples, 30u);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ const Field& outside_field() {
         "", "one cause outside the engine",
         {required(name("name", "what reports and scripts call it")),
          required(text("reason", "what happened, as a clause")), text("advice", "what to look at"),
+         one_or_more("example", "lines of a log that show it", element(Type::kText)),
          required(choice("certainty", "whether the words leave a doubt", {"certain", "likely"})),
          one_or_more("text", "globs over a line", element(Type::kText)),
          one_or_more("function", "globs over the function of the root frame", element(Type::kText)),
@@ -110,6 +111,7 @@ void OutsideRules::read_folder(const fs::path& folder, scenario::Problems& probl
       rule.advice = text_of(*item, "advice");
       rule.certain = text_of(*item, "certainty") == "certain";
       rule.text = texts_of(*item, "text");
+      rule.examples = texts_of(*item, "example");
       rule.function = texts_of(*item, "function");
       rule.exit_codes = numbers_of(*item, "exit");
       rule.signals = numbers_of(*item, "signal");

@@ -23,6 +23,8 @@ struct OutsideRule {
   std::vector<int> exit_codes, signals;
   /// May stand in any line that the log grammar has no place for: words that nothing else says.
   bool anywhere = false;
+  /// A log's lines that show it; the tests read them.
+  std::vector<std::string> examples;
   /// Globs of root frames' functions, where the words alone say too little; empty = any.
   std::vector<std::string> function;
 };
