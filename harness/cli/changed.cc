@@ -25,18 +25,27 @@ void add_file(const fs::path& path, std::vector<fs::path>& out) {
   if (!error) out.push_back(real);
 }
 
+// The words of a command that are files.
+void add_words(const fs::path& folder, const std::vector<std::string>& argv,
+               std::vector<fs::path>& out) {
+  for (const std::string& word : argv) {
+    std::error_code error;
+    if (word.empty() || word.size() > 4096) continue;
+    if (fs::is_regular_file(folder / word, error)) add_file(folder / word, out);
+  }
+}
+
 std::vector<fs::path> own_files(const Scenario& scenario) {
   std::vector<fs::path> out;
   add_file(scenario.path, out);
   for (const fs::path& file : scenario.files) add_file(file, out);
   add_file(scenario.accepted_path(), out);
   for (const scenario::Variant& variant : scenario.variants) {
-    if (variant.target.kind != Target::Kind::kCommand) continue;
-    const fs::path folder = scenario.path.parent_path() / variant.target.cwd;
-    for (const std::string& word : variant.target.argv) {
-      std::error_code error;
-      if (word.empty() || word.size() > 4096) continue;
-      if (fs::is_regular_file(folder / word, error)) add_file(folder / word, out);
+    add_words(scenario.path.parent_path() / variant.target.cwd, variant.target.argv, out);
+    if (!variant.target.server) continue;
+    for (const scenario::ServerMember& member : variant.target.server->members) {
+      add_words(scenario.path.parent_path() / member.cwd, member.argv, out);
+      add_words(scenario.path.parent_path() / member.cwd, member.args, out);
     }
   }
   return out;

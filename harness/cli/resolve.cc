@@ -86,6 +86,12 @@ std::string resolve_text(const scenario::Scenario& scenario,
       out.row(2, out.cell("command: " + nlohmann::json(v->target.argv).dump()));
       continue;
     }
+    if (v->target.server) {
+      for (const auto& [key, value] : scenario::resolve_json(*v)["target"]["server"].items()) {
+        out.row(2, out.cell(key + ": " + value.dump()));
+      }
+      continue;
+    }
     if (v->ranks.empty()) continue;
     const nlohmann::json first = scenario::to_json(v->ranks.front());
     print_values(out, first, nullptr, *v);
@@ -118,6 +124,7 @@ int resolve_command(const CommandLine& line, Console& console) {
     item["behaviours"] = v->behaviours;
     item["expect"] = bounds(v->expect);
     item["command"] = v->target.argv;
+    if (v->target.server) item["server"] = scenario::resolve_json(*v)["target"]["server"];
     item["ranks"] = nlohmann::ordered_json::array();
     for (const scenario::Resolved& rank : v->ranks)
       item["ranks"].push_back(nlohmann::ordered_json(scenario::to_json(rank)));

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "harness/scenario/assemble_server.h"
 #include "harness/scenario/check.h"
+#include "harness/scenario/overlay.h"
 #include "harness/trace/vocabulary.h"
 
 namespace warmgate::scenario {
@@ -71,14 +73,18 @@ Resolved assemble(const NodePtr& tree, const std::string& device) {
   return resolved_from_json(out);
 }
 
-Target assemble_target(const NodePtr& tree) {
+Target assemble_target(const NodePtr& tree, const std::string& folder) {
   Target out;
   const json targets = section(tree, "target");
-  const bool command = targets.contains("command");
-  const json& target = command ? targets["command"] : targets["native"];
-  out.kind = command ? Target::Kind::kCommand : Target::Kind::kNative;
+  const bool command = targets.contains("command"), server = targets.contains("server");
+  const json& target = targets[server ? "server" : command ? "command" : "native"];
+  out.kind = server    ? Target::Kind::kServer
+             : command ? Target::Kind::kCommand
+                       : Target::Kind::kNative;
+  if (server)
+    out.server = assemble_server(*at(tree, {"target", "server"}), tree->find("workload"), folder);
   if (command) out.argv = target.value("argv", json::array()).get<std::vector<std::string>>();
-  out.cwd = target.value("cwd", "");
+  if (command) out.cwd = target.value("cwd", "");
   out.env = target.value("env", json::object()).get<std::map<std::string, std::string>>();
   out.phases = target.value("phases", json::array()).get<std::vector<std::string>>();
   if (out.phases.empty()) out.phases.assign(trace::phases().begin(), trace::phases().end());

@@ -12,6 +12,6 @@ Resolved assemble(const NodePtr& tree, const std::string& device);
 /// The tree with ranks.RANK laid over it.
 NodePtr rank_tree(const NodePtr& tree, std::int64_t rank);
 
-Target assemble_target(const NodePtr& tree);
+Target assemble_target(const NodePtr& tree, const std::string& folder = ".");
 
 }  // namespace warmgate::scenario

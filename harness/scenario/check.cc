@@ -107,6 +107,8 @@ NodePtr Checker::check(const NodePtr& node, const Field& field, std::string_view
       return expectation(node, field);
     case Type::kMatrix:
       return matrix(node);
+    case Type::kAny:
+      return node;
     default:
       return scalar(node, field, unit);
   }
@@ -124,7 +126,7 @@ NodePtr Checker::list(const NodePtr& node, const Field& field, std::string_view 
   const Field& item_field = field.fields.front();
   if (!node->is_list()) {
     if (field.type == Type::kOneOrMore) return check(node, item_field, unit);
-    if (field.name == "argv" || field.name == "command") {
+    if (field.name == "argv" || field.name == "command" || field.name == "stop") {
       return wrong(*node,
                    "expected a list such as [prog, --flag, value]; a command line as one text is "
                    "not taken, because no shell splits it");
@@ -218,7 +220,9 @@ std::string Checker::key_error(const std::string& key, Keys keys) const {
   };
   std::vector<std::string> names;
   switch (keys) {
-    case Keys::kVariant: {
+    case Keys::kVariant:
+    case Keys::kMember:
+    case Keys::kStore: {
       const Field name{"", Type::kName, ""};
       Node node;
       node.kind = Node::Kind::kScalar;
@@ -242,6 +246,8 @@ std::string Checker::key_error(const std::string& key, Keys keys) const {
       return one_of(names, "phase");
     case Keys::kDrafterMethod:
       return one_of({"dspark", "mtp"}, "drafting method");
+    case Keys::kAnyName:
+      return key.empty() ? "expected a name, got ''" : "";
     case Keys::kEnvironment:
       return key.empty() || key.find('=') != std::string::npos
                  ? "expected the name of an environment variable, got " + shown(key)

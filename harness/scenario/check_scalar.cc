@@ -109,6 +109,12 @@ std::string scalar_error(const Node& node, const Field& field, std::string_view 
     case Type::kArch:
       return is_architecture(text) ? ""
                                    : "expected an architecture such as sm_90a, got " + shown(text);
+    case Type::kPort: {
+      if (text == "auto" || text == "none") return "";
+      const auto value = read_integer(text);
+      const bool fine = value && *value.value >= 1 && *value.value <= 65535;
+      return fine ? "" : "expected auto, none, or a port from 1 to 65535, got " + shown(text);
+    }
     default:
       return "";
   }

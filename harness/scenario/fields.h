@@ -23,6 +23,8 @@ enum class Type {
   kReference,    // issue number or text
   kDate,         // YYYY-MM-DD
   kArch,         // sm_90a
+  kPort,         // auto, none, or 1..65535
+  kAny,          // any YAML, kept as JSON: presets' request bodies
   kList,         // of fields[0]
   kOneOrMore,    // fields[0], or a list of them
   kObject,       // keys are fields
@@ -40,7 +42,10 @@ enum class Keys {
   kFigureOrContract,
   kPhaseOrDefault,
   kEnvironment,
-  kDrafterMethod
+  kDrafterMethod,
+  kMember,
+  kStore,
+  kAnyName
 };
 
 struct Field {

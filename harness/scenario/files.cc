@@ -142,6 +142,17 @@ const Preset* Files::preset(const Node& node) {
   return preset.model ? &preset : nullptr;
 }
 
+void Files::server_preset(const Node& node) {
+  const auto path = fixture(node, "servers", "server preset");
+  if (!path) {
+    tainted_.insert("target");
+    return;
+  }
+  std::error_code error;
+  const fs::path canonical = fs::weakly_canonical(*path, error);
+  if (std::find(read_.begin(), read_.end(), canonical) == read_.end()) read_.push_back(canonical);
+}
+
 const Behaviour* Files::behaviour(const Node& node) {
   const bool own = looks_like_path(node.text);
   const std::string key = own ? *node.place.file + "\n" + node.text : node.text;

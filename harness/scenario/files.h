@@ -57,6 +57,9 @@ class Files {
   /// Each read once; null with a problem at `node` or in the file.
   const Preset* preset(const Node& node);
   const Behaviour* behaviour(const Node& node);
+  /// That there is such a file in fixtures/servers, a problem if not. What it holds is read where
+  /// servers are started.
+  void server_preset(const Node& node);
   /// Canonical paths of the presets and behaviours that were read.
   const std::vector<std::filesystem::path>& read() const { return read_; }
 

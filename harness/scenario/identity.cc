@@ -1,5 +1,6 @@
 #include "harness/scenario/identity.h"
 
+#include "harness/scenario/assemble_server.h"
 #include "harness/scenario/canonical_json.h"
 #include "harness/trace/sha256.h"
 
@@ -17,6 +18,7 @@ std::string identity(const std::vector<Resolved>& ranks, const Target& target) {
     document["ranks"].push_back(std::move(one));
   }
   if (target.kind == Target::Kind::kCommand) document["argv"] = target.argv;
+  if (target.server) document["server"] = server_json(*target.server);
   return trace::sha256_hex(canonical_json(document));
 }
 

@@ -6,6 +6,7 @@
 
 #include "harness/scenario/artefact_reader.h"
 #include "harness/scenario/assemble.h"
+#include "harness/scenario/assemble_server.h"
 #include "harness/scenario/files.h"
 #include "harness/scenario/identity.h"
 #include "harness/scenario/judge.h"
@@ -181,11 +182,13 @@ class Loader {
     per_variant_.begin(plan.name);
     const Merged merged = merge_layers(tree_, plan, sets, options_.device, files_);
     out.behaviours = merged.behaviours;
-    out.target = assemble_target(merged.tree);
+    out.target = assemble_target(merged.tree, fs::absolute(file_).parent_path().string());
     out.artefact = assemble_artefact(merged.tree);
     check_artefact(out.artefact, out.target, merged.tree, per_variant_.report());
     out.expect = expectation_of(tree_, plan.base_name, plan.name, merged.device, vocabulary_);
-    if (out.target.kind == Target::Kind::kCommand) {
+    if (out.target.server) {
+      build_server(out, merged);
+    } else if (out.target.kind == Target::Kind::kCommand) {
       build_command(out, merged);
     } else {
       build_native(out, merged);
@@ -258,13 +261,30 @@ class Loader {
       const Node& node = nearest_node(merged.tree, {"target", "command"});
       per_variant_.report()(node.place, node.path + ".argv", "missing; program and arguments");
     }
+    check_foreign(out, merged, "a command");
+  }
+
+  void build_server(Variant& out, const Merged& merged) {
+    out.ranks.push_back(assemble(rank_tree(merged.tree, 0), ""));
+    const NodePtr server = at(merged.tree, {"target", "server"});
+    if (const NodePtr preset = server->find("preset")) files_.server_preset(*preset);
+    if (tainted_.count("target") == 0) {
+      validate_server(*out.target.server, *server, merged.tree->find("workload"),
+                      per_variant_.report());
+    }
+    check_foreign(out, merged, "a server");
+  }
+
+  // What is not our engine: a model is what its contracts are judged against, no more.
+  void check_foreign(const Variant& out, const Merged& merged, const std::string& what) {
     if (merged.tree->find("model")) {
       validate(out.ranks.back(), merged.tree, tainted_, per_variant_.report());
     }
     const NodePtr probe = merged.tree->find("probe_keys");
     if (probe && probe->text == "true") {
-      per_variant_.report()(probe->place, probe->path,
-                            "keys are probed by our own engine; a command launches what it likes");
+      per_variant_.report()(
+          probe->place, probe->path,
+          fmt::format("keys are probed by our own engine; {} launches what it likes", what));
     }
   }
 

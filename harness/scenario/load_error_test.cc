@@ -263,7 +263,7 @@ TEST_F(LoadError, Targets) {
   EXPECT_THAT(problems("scenario: s\ntarget: {command: {}}\n"),
               HasSubstr("target.command.argv: missing"));
   EXPECT_THAT(problems("scenario: s\ntarget: {server: {vllm: {}}}\n"),
-              HasSubstr("s.yaml:2:18: target.server: not in this version"));
+              HasSubstr("s.yaml:2:19: target.server.vllm: unknown key"));
   EXPECT_THAT(problems("scenario: s\ntarget: {native: {}, command: {argv: [a]}}\n"),
               HasSubstr("command and native exclude each other"));
   EXPECT_THAT(problems("scenario: s\ntarget: {command: {argv: [a], phases: [load, warm]}}\n"),

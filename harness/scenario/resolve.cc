@@ -1,5 +1,6 @@
 // What `warmgate resolve` prints.
 #include "harness/scenario/artefact_reader.h"
+#include "harness/scenario/assemble_server.h"
 #include "harness/scenario/identity.h"
 #include "harness/scenario/scenario.h"
 
@@ -48,7 +49,8 @@ nlohmann::json resolve_json(const Variant& variant) {
   const Target& target = variant.target;
   const bool command = target.kind == Target::Kind::kCommand;
   json& shown = out["target"];
-  shown["kind"] = command ? "command" : "native";
+  shown["kind"] = target.server ? "server" : command ? "command" : "native";
+  if (target.server) shown["server"] = server_json(*target.server);
   if (command) shown["argv"] = target.argv;
   if (!target.cwd.empty()) shown["cwd"] = target.cwd;
   shown["env"] = json::array();  // names only: values may be secrets

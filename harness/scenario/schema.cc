@@ -71,7 +71,9 @@ class SchemaWriter {
       out["additionalProperties"] = false;
     }
     if (field.keys == Keys::kRank) out["propertyNames"] = {{"pattern", "^(0|[1-9][0-9]?)$"}};
-    if (field.keys == Keys::kVariant) out["propertyNames"] = {{"pattern", "^[A-Za-z0-9._-]+$"}};
+    if (field.keys == Keys::kVariant || field.keys == Keys::kMember || field.keys == Keys::kStore) {
+      out["propertyNames"] = {{"pattern", "^[A-Za-z0-9._-]+$"}};
+    }
     return out;
   }
 
@@ -133,6 +135,12 @@ class SchemaWriter {
         return text_or({{"type", "integer"}});
       case Type::kDate:
         return {{"type", "string"}, {"format", "date"}};
+      case Type::kPort:
+        return {
+            {"anyOf", json::array({{{"enum", json::array({"auto", "none"})}},
+                                   {{"type", "integer"}, {"minimum", 1}, {"maximum", 65535}}})}};
+      case Type::kAny:
+        return json::object();
       case Type::kArch:
         return {{"type", "string"}, {"pattern", "^sm_[0-9]{2,3}[af]?$"}};
       case Type::kList: {

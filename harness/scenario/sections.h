@@ -15,6 +15,7 @@ Field parallel_section();
 Field workload_section();
 Field seams_section();
 Field target_section();
+Field server_section(std::vector<Field> common);  // sections_server.cc
 Field behaviour_names();
 // What a variant is started from (sections_artefact.cc), and which of them exclude one another.
 std::vector<Field> artefact_fields();

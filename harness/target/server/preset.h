@@ -105,6 +105,9 @@ struct ServerPreset {
   std::vector<std::string> phases;    // in which order; repeats are allowed
   std::vector<HealthProbe> health;    // the first is the one to wait for
   std::string models;                 // lists what is served; "" = none
+  /// Where a model named by id lies once it is downloaded; $NAME, ~ and {model} (with -- for /)
+  /// are filled in. Empty: models are files.
+  std::vector<std::string> model_places;
   MetricsEndpoint metrics;
   std::vector<MetricName> metric_names;
   Completion completion;
