@@ -1,0 +1,142 @@
+#include "harness/target/server/preset_fields.h"
+
+#include "harness/scenario/field_makers.h"
+#include "harness/scenario/server.h"
+#include "harness/trace/vocabulary.h"
+
+namespace warmgate::target {
+
+using namespace scenario;
+using namespace scenario::makers;
+
+namespace {
+
+Field texts(std::string_view key, std::string_view meaning) {
+  return list(key, meaning, element(Type::kText));
+}
+
+Field commands() {
+  Field argv = required(texts("command", "program and arguments; {model} {host} {port}"));
+  argv.min_items = 1;
+  return list(
+      "commands", "how it is started, newest form first",
+      object("", "one form",
+             {text("from", "first release with it"), text("until", "first release without it"),
+              std::move(argv), required(text("source", "where that is public"))}));
+}
+
+Field health() {
+  Field out = list("health", "what answers about readiness; the first is waited for",
+                   object("", "one endpoint",
+                          {required(text("path", "its path")),
+                           otherwise(integer("ok", "status that says ready", 100, 599), "200"),
+                           required(choice("proves", "what the first such answer proves",
+                                           {"process", "loaded", "works"})),
+                           required(text("means", "its true meaning, in a sentence")),
+                           boolean("while_hung", "an engine that hangs goes on answering so")}));
+  out.min_items = 1;
+  return out;
+}
+
+Field metrics() {
+  return object("metrics", "its own counters",
+                {text("path", "where they are"),
+                 required(choice("kind", "their form", {"prometheus", "json", "none"})),
+                 texts("needs", "arguments without which they do not exist")});
+}
+
+Field metric_names() {
+  return list(
+      "metric_names", "its metrics under our names",
+      object(
+          "", "one metric",
+          {required(text("theirs", "its name, or a JSON pointer")),
+           required(name("ours", "a figure of ours")),
+           required(choice("kind", "how it is read", {"counter", "gauge", "histogram", "label"})),
+           text("label", "of kind label: the label that holds the value")}));
+}
+
+Field completion() {
+  return object("completion", "how work is asked for",
+                {required(text("path", "its path")),
+                 required(choice("prompt", "a list of token ids, or words", {"ids", "text"})),
+                 required(make("body", Type::kAny,
+                               "of every class; {prompt} {output_tokens} … are filled in")),
+                 named("classes", "laid over body for requests of a class", Keys::kAnyName,
+                       element(Type::kAny)),
+                 required(choice("stream", "how the answer comes", {"sse", "json_lines", "none"})),
+                 text("done", "the payload that ends a stream"),
+                 required(texts("text", "JSON pointers to the new text of a chunk")),
+                 texts("tokens", "JSON pointers to the number of tokens made"),
+                 texts("prompt_tokens", "JSON pointers to the length of the prompt as it counted"),
+                 texts("error", "JSON pointers to the text of an error"),
+                 integer("first_id", "smallest id of random prompts", 0, 1e9),
+                 integer("last_id", "largest id of them", 0, 1e9)});
+}
+
+Field stores() {
+  return list(
+      "stores", "where compiled and learned things are kept",
+      object("", "one store",
+             {required(name("name", "what a scenario's cache calls it")),
+              text("variable", "environment variable that moves it"),
+              required(text("folder", "where it is by default; ~ and $NAME are filled in")),
+              name("below", "the store in whose folder it lies by default"),
+              required(choice("holds", "what it keeps",
+                              {"compiled", "tuned", "plans", "models", "bytecode", "downloads"})),
+              texts("set", "NAME=VALUE that cold needs besides"),
+              texts("ignore", "globs of files in it that are no compilations")}));
+}
+
+Field switches(std::string_view key, std::string_view meaning) {
+  return object(key, meaning,
+                {texts("argv", "arguments"),
+                 named("env", "environment", Keys::kEnvironment, element(Type::kText)),
+                 text("source", "where that is public")});
+}
+
+Field processes() {
+  return object("processes", "what it starts and how that ends",
+                {required(text("tree", "front end → core → workers")),
+                 texts("workers", "globs over titles of processes that hold a GPU"),
+                 required(text("failed_start", "its exit code then, and what that hides")),
+                 required(text("on_sigterm", "what ends, what stays")),
+                 seconds("grace", "SIGTERM to SIGKILL"),
+                 seconds("settle", "what it leaves may vanish this long")});
+}
+
+}  // namespace
+
+const Field& server_preset_field() {
+  static const Field field = [] {
+    std::vector<std::string_view> phase_names(trace::phases().begin(), trace::phases().end());
+    Field phases = required(
+        list("phases", "the order in which it goes through phases", choice("", "", phase_names)));
+    phases.min_items = 1;
+    return object("", "a server preset: what is known of one engine",
+                  {required(name("preset", "its name, that of the file")),
+                   required(text("engine", "its name")),
+                   text("about", "what to know"),
+                   required(texts("source", "public places of the facts")),
+                   commands(),
+                   std::move(phases),
+                   required(health()),
+                   text("models", "path that lists what is served"),
+                   texts("model_places", "where a model named by id lies once it is downloaded"),
+                   required(metrics()),
+                   metric_names(),
+                   required(completion()),
+                   required(name("log", "grammar of its log, in fixtures/servers/log")),
+                   stores(),
+                   required(switches("offline", "so that nothing is downloaded")),
+                   required(switches("determinism", "so that two runs do the same")),
+                   switches("weightless", "a start without weights"),
+                   required(processes()),
+                   texts("stop", "run before its group is killed"),
+                   seconds("deadline", "of a phase"),
+                   seconds("silence", "without any output")});
+  }();
+  return field;
+}
+
+}  // namespace warmgate::target
