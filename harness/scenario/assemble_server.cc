@@ -78,6 +78,15 @@ std::vector<ServerTarget::Group> groups_of(const NodePtr& workload) {
   return out;
 }
 
+// cold and warm are words; a folder, and what copy: names, is relative to the scenario's.
+std::string store_state(const std::string& text, const std::string& folder) {
+  if (text == "cold" || text == "warm") return text;
+  const std::string copy = text.rfind("copy:", 0) == 0 ? "copy:" : "";
+  const std::string rest = text.substr(copy.size());
+  if (rest.rfind('~', 0) == 0) return text;
+  return copy + (fs::path(folder) / rest).lexically_normal().string();
+}
+
 }  // namespace
 
 ServerTarget assemble_server(const Node& server, const NodePtr& workload,
@@ -86,6 +95,7 @@ ServerTarget assemble_server(const Node& server, const NodePtr& workload,
   ServerTarget out;
   out.preset = all.value("preset", "");
   out.version = all.value("version", "");
+  out.with = texts(all, "with");
   out.model = all.value("model", "");
   if (const NodePtr members = server.find("members")) {
     for (const Node::Entry& entry : members->entries) {
@@ -102,8 +112,7 @@ ServerTarget assemble_server(const Node& server, const NodePtr& workload,
   out.stop_deadline_s = all.value("stop_deadline", out.stop_deadline_s);
   for (const auto& [store, state] : all.value("cache", json::object()).items()) {
     const std::string text = state.get<std::string>();
-    const bool word = text == "cold" || text == "warm";
-    out.cache[store] = word ? text : (fs::path(folder) / text).lexically_normal().string();
+    out.cache[store] = store_state(text, folder);
   }
   if (all.contains("requests")) out.requests = rules_of(all["requests"]);
   out.workload = groups_of(workload);
@@ -113,6 +122,7 @@ ServerTarget assemble_server(const Node& server, const NodePtr& workload,
 json server_json(const ServerTarget& server) {
   json out = {{"preset", server.preset}, {"asked", server.asked}, {"cache", server.cache}};
   if (!server.version.empty()) out["version"] = server.version;
+  if (!server.with.empty()) out["with"] = server.with;
   if (!server.model.empty()) out["model"] = server.model;
   if (!server.stop.empty()) out["stop"] = server.stop;
   json& members = out["members"] = json::array();

@@ -8,6 +8,8 @@ using namespace makers;
 
 namespace {
 
+// No field has a fallback: the table would then give every scenario a server.
+
 Field words(std::string_view name, std::string_view meaning, std::size_t at_least = 1) {
   Field out = list(name, meaning, element(Type::kText));
   out.min_items = at_least;
@@ -44,8 +46,8 @@ Field requests() {
                 {integer("first_id",
                          "smallest token id of the random prompts; default the preset's", 0, most),
                  integer("last_id", "largest token id of them", 1, most),
-                 otherwise(seconds("timeout", "of one request"), "120"),
-                 otherwise(integer("concurrency", "requests under way at once", 1, 1024), "1"),
+                 seconds("timeout", "of one request; default 120 s"),
+                 integer("concurrency", "requests under way at once; default 1", 1, 1024),
                  text("adapter", "name that requests of class adapter ask for"),
                  text("grammar", "what answers of class grammar have to match"),
                  text("model", "name in the body; default what the server lists first")});
@@ -57,6 +59,8 @@ Field server_section(std::vector<Field> common) {
   std::vector<Field> fields = {
       text("preset", "what is known of the engine: a file of fixtures/servers by name"),
       text("version", "its release: picks the preset's command form; default the newest"),
+      list("with", "switches of the preset to add to each command and environment",
+           choice("", "", {"determinism", "weightless"})),
       text("model", "{model} of the commands; a path is looked for before anything starts")};
   for (Field& field : member_fields()) fields.push_back(std::move(field));
   fields.push_back(
@@ -68,7 +72,7 @@ Field server_section(std::vector<Field> common) {
                          "program and arguments that end what a killed command would leave alive "
                          "(docker stop, kubectl delete); run before the group is killed",
                          0));
-  fields.push_back(otherwise(seconds("stop_deadline", "of stop"), "30"));
+  fields.push_back(seconds("stop_deadline", "of stop; default 30 s"));
   fields.push_back(named("cache", "stores and their state at the start: cold, warm, or a folder",
                          Keys::kStore, element(Type::kText)));
   fields.push_back(requests());

@@ -36,6 +36,7 @@ struct RequestRules {
 };
 
 struct ServerTarget {
+  std::vector<std::string> with;      // switches of the preset to add: determinism, weightless
   std::string preset;                 // name of a file in fixtures/servers
   std::string version;                // picks the preset's command form; "" = the newest
   std::string model;                  // {model}; a path is looked for before anything starts

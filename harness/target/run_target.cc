@@ -12,12 +12,15 @@
 #include <memory>
 #include <system_error>
 
+#include "harness/target/companion.h"
 #include "harness/target/events_dir.h"
 #include "harness/target/evidence.h"
 #include "harness/target/guard.h"
 #include "harness/target/phase_clock.h"
 #include "harness/target/process_end.h"
 #include "harness/target/remains.h"
+#include "harness/target/sink_queue.h"
+#include "harness/target/stop_command.h"
 #include "harness/target/sweep.h"
 #include "harness/target/target.h"
 #include "harness/target/worker.h"
@@ -40,7 +43,8 @@ constexpr double kUnkillable_s = 10;  // SIGKILL → given up on
 constexpr std::size_t kMaxLeftovers = 20;
 
 /// One run: a state machine over one io_context in the calling thread.
-///   watching → (a failure of one, a deadline, a cancel) → ending: SIGTERM, grace, SIGKILL
+///   watching → (a failure of one, a deadline, a cancel, a finished companion) → ending: the stop
+///   command, SIGTERM, grace, SIGKILL
 ///   all workers gone → settling: descendants may vanish → what is left is named and killed
 class Run {
  public:
@@ -52,9 +56,11 @@ class Run {
         clock_(spec.deadlines, spec.phases, Clock::now()),
         cancel_watch_(io_),
         dir_watch_(io_),
+        sink_watch_(io_),
         limit_timer_(io_),
         end_timer_(io_),
         settle_timer_(io_),
+        stop_(io_),
         scratch_(kScratchBytes) {
     cancel_watch_.assign(::fcntl(cancel.fd(), F_DUPFD_CLOEXEC, 3));
   }
@@ -94,7 +100,10 @@ class Run {
     ensure_guard();
     for (const char* name : {"events", "tmp"}) fs::create_directory(spec_.run_dir / name);
     dir_ = std::make_unique<EventsDir>(spec_.run_dir / "events", result_.trace, spec_.secrets);
-    null_ = open_high("/dev/null", O_RDONLY);
+    null_ = open_high("/dev/null", O_RDWR);
+    if (spec_.companion == nullptr) return;
+    spec_.companion->prepare(sink_, "WARMGATE_RUN=" + id_);
+    companion_ = spec_.companion;
   }
 
   std::vector<std::string> environment(const WorkerSpec& worker) const {
@@ -110,11 +119,18 @@ class Run {
       auto worker = std::make_unique<Worker>(
           io_, spec, result_.trace, spec_.secrets, scratch_,
           Worker::Hooks{[this] { clock_.heard(Clock::now()); },
-                        [this](Worker& w) { take_events(&w); }, [this](Worker& w) { ended(w); }});
+                        [this](Worker& w) { take_events(&w); }, [this](Worker& w) { ended(w); },
+                        [this](Worker& w, std::string_view stream, std::string_view bytes) {
+                          if (companion_) {
+                            companion_->output(w.rank(), stream, bytes, trace::now_ns());
+                          }
+                        }});
       worker->start({environment(spec), spec_.memory_bytes, null_.get()});
       orphans_.add_group(worker->pid());
+      if (companion_) companion_->started({worker->rank(), worker->pid(), worker->started_ns()});
       workers_.push_back(std::move(worker));
     }
+    if (companion_) companion_->start();
   }
 
   bool any_running() const {
@@ -132,7 +148,34 @@ class Run {
       dir_watch_.assign(::fcntl(dir_->fd(), F_DUPFD_CLOEXEC, 3));
       watch_dir();
     }
+    sink_watch_.assign(::fcntl(sink_.fd(), F_DUPFD_CLOEXEC, 3));
+    watch_sink();
     arm_limits();
+  }
+
+  void watch_sink() {
+    sink_watch_.async_wait(sink_watch_.wait_read, [this](auto error) {
+      if (error) return;
+      take_sink();
+      if (companion_ && companion_->finished() && stage_ == Stage::kWatching) {
+        result_.finished = true;
+        end_all();
+      }
+      watch_sink();
+    });
+  }
+
+  void take_sink() {
+    for (trace::Event& event : sink_.take()) {
+      clock_.heard(Clock::now());
+      // What answers has started: phases of its log that nobody ended run out no more.
+      if (event.ev == "ready" && event.str("clock") == "health") {
+        clock_.gone("log" + event.source.substr(std::min<std::size_t>(4, event.source.size())),
+                    Clock::now());
+      }
+      result_.trace.events.push_back(std::move(event));
+    }
+    take_events(nullptr);
   }
 
   void watch_dir() {
@@ -211,8 +254,18 @@ class Run {
     clock_.gone(worker.source(), now);
     if (progress_) progress_(worker.rank(), "ended");
     if (worker.failed() && result_.first_failed_rank < 0) result_.first_failed_rank = worker.rank();
-    if (!any_running()) return settle();
-    if (!worker.failed() || stage_ != Stage::kWatching || peers_timed_) return;
+    if (companion_) {
+      companion_->ended(worker.end());
+      // Its last words may be that it is done.
+      if (stage_ == Stage::kWatching && !companion_->finished()) result_.ended_early = true;
+    }
+    if (!any_running()) return all_gone();
+    if (result_.ended_early) return end_all_soon();
+    if (worker.failed()) end_all_soon();
+  }
+
+  void end_all_soon() {
+    if (stage_ != Stage::kWatching || peers_timed_) return;
     // The others often fail of the same cause in the same moment, and their own words say more than
     // our signal would.
     peers_timed_ = true;
@@ -226,6 +279,41 @@ class Run {
     if (stage_ != Stage::kWatching || workers_.empty()) return;
     stage_ = Stage::kEnding;
     limit_timer_.cancel();
+    stop_companion();
+    if (!spec_.stop.argv.empty()) {
+      for (const auto& worker : workers_) worker->excuse();
+    }
+    run_stop([this] { any_running() ? signal_all() : settle(); });
+  }
+
+  // Once, whatever the end; `then` follows, at once where there is no command.
+  void run_stop(const std::function<void()>& then) {
+    if (spec_.stop.argv.empty() || stop_ran_) return then();
+    stop_ran_ = stop_runs_ = true;
+    WorkerSpec like;
+    like.env = spec_.stop.env;
+    stop_.run(spec_.stop, environment(like), null_.get(), [this, then] {
+      stop_runs_ = false;
+      harness_events_.push_back(stop_.event());
+      then();
+    });
+  }
+
+  void stop_companion() {
+    if (companion_ && !companion_stopped_) companion_->stop();
+    companion_stopped_ = true;
+  }
+
+  void all_gone() {
+    if (stop_runs_) return;  // it goes on from there
+    if (stage_ == Stage::kWatching) stage_ = Stage::kEnding;
+    limit_timer_.cancel();
+    end_timer_.cancel();
+    stop_companion();
+    run_stop([this] { settle(); });
+  }
+
+  void signal_all() {
     grace_over_ = Clock::now() + seconds(spec_.deadlines.shutdown_grace_s);
     for (const auto& worker : workers_) ended_by_us_ = worker->signal(SIGTERM) || ended_by_us_;
     end_timer_.expires_at(grace_over_);
@@ -251,7 +339,8 @@ class Run {
       stage_ = Stage::kSettling;
       limit_timer_.cancel();
       end_timer_.cancel();
-      settle_until_ = ended_by_us_ ? grace_over_ : Clock::now() + seconds(spec_.deadlines.settle_s);
+      settle_until_ =
+          leftovers_count() ? Clock::now() + seconds(spec_.deadlines.settle_s) : grace_over_;
     }
     bool quiet = true;
     for (const auto& worker : workers_) quiet = worker->drain() && quiet;
@@ -269,6 +358,13 @@ class Run {
     });
   }
 
+  // What is left is held against the workers only where they ended, or could have, as they wanted.
+  bool leftovers_count() const {
+    if (!ended_by_us_) return true;
+    return result_.finished && std::none_of(workers_.begin(), workers_.end(),
+                                            [](const auto& w) { return w->end().needed_sigkill; });
+  }
+
   void remove_leftovers(std::vector<ProcessInfo> left) {
     if (left.empty()) {
       // Nobody carries our marker, yet a pipe of ours is open somewhere.
@@ -282,7 +378,7 @@ class Run {
         orphans_.add_group(process.group);  // so that it is waited for
       }
     }
-    for (std::size_t i = 0; i < left.size() && i < kMaxLeftovers && !ended_by_us_; ++i) {
+    for (std::size_t i = 0; i < left.size() && i < kMaxLeftovers && leftovers_count(); ++i) {
       const std::string command = mask(left[i].command, spec_.secrets);
       harness_events_.push_back(trace::harness_event(
           "leftover", {{"what", "process"}, {"pid", left[i].pid}, {"cmd", command}}));
@@ -292,7 +388,7 @@ class Run {
             {{"what", "port"}, {"port", port}, {"pid", left[i].pid}, {"cmd", command}}));
       }
     }
-    if (!ended_by_us_) note_shared_memory(left);  // while its users can be asked
+    if (leftovers_count()) note_shared_memory(left);  // while its users can be asked
     const std::size_t unkillable = orphans_.kill_all();
     if (unkillable > 0 && result_.infra_error.empty()) {
       result_.infra_error = std::to_string(unkillable) +
@@ -316,7 +412,7 @@ class Run {
   }
 
   void done() {
-    if (!ended_by_us_ && !shm_noted_) note_shared_memory({});
+    if (leftovers_count() && !shm_noted_) note_shared_memory({});
     stage_ = Stage::kDone;
     io_.stop();
   }
@@ -324,19 +420,25 @@ class Run {
   void finish(bool kernel_killed) {
     for (const auto& worker : workers_) worker->finish();
     if (dir_) dir_->finish();
+    if (companion_) {
+      stop_companion();
+      companion_->close({result_.finished, result_.hung, result_.interrupted});
+      take_sink();
+    }
     take_events(nullptr);
     bool secret = dir_ && dir_->saw_secret();
     for (const auto& worker : workers_) {
       secret = secret || worker->saw_secret();
       finish(*worker, kernel_killed);
     }
-    if (dir_ && !ended_by_us_) {
+    if (dir_ && leftovers_count()) {
       for (const std::string& file : files_below(spec_.run_dir / "tmp", kMaxLeftovers)) {
         harness_events_.push_back(
             trace::harness_event("leftover", {{"what", "file"}, {"path", "tmp/" + file}}));
       }
     }
-    if (secret) mask_events(result_.trace, spec_.secrets);
+    // What a companion heard or read was never looked at by a spotter.
+    if (secret || companion_) mask_events(result_.trace, spec_.secrets);
     for (trace::Event& event : harness_events_) result_.trace.events.push_back(std::move(event));
     result_.trace.sort_by_time();
   }
@@ -358,16 +460,20 @@ class Run {
   std::vector<trace::Event> harness_events_;  // joined at the end: readers append while it runs
   std::size_t seen_ = 0;                      // events of the trace that were looked at
   asio::io_context io_{1};
-  asio::posix::basic_stream_descriptor<Worker::Executor> cancel_watch_, dir_watch_;
+  asio::posix::basic_stream_descriptor<Worker::Executor> cancel_watch_, dir_watch_, sink_watch_;
   asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, Worker::Executor> limit_timer_,
       end_timer_, settle_timer_;
+  StopCommand stop_;
   std::vector<char> scratch_;
   std::unique_ptr<EventsDir> dir_;
   Fd null_;
   std::vector<std::unique_ptr<Worker>> workers_;
   Stage stage_ = Stage::kWatching;
   const SharedMemoryWatch shm_;
+  SinkQueue sink_;
+  Companion* companion_ = nullptr;  // the spec's, once it is prepared
   bool ended_by_us_ = false, peers_timed_ = false, shm_noted_ = false;
+  bool companion_stopped_ = false, stop_ran_ = false, stop_runs_ = false;
   Clock::time_point armed_for_, grace_over_, settle_until_;
   Clock::duration settle_pause_ = std::chrono::milliseconds(1);
 };

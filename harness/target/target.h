@@ -36,6 +36,16 @@ struct Deadlines {
   std::optional<double> total_s;
 };
 
+/// What is run before the workers are ended, because ending them is not enough.
+struct StopSpec {
+  std::vector<std::string> argv;  // empty: nothing
+  std::string cwd;
+  std::map<std::string, std::string> env;  // over the inherited environment
+  double deadline_s = 30;                  // then it is killed, and the workers are ended
+};
+
+class Companion;  // companion.h
+
 struct TargetSpec {
   std::string name;  // for messages
   std::vector<WorkerSpec> workers;
@@ -44,6 +54,8 @@ struct TargetSpec {
   std::optional<std::int64_t> memory_bytes;  // RLIMIT_AS of each worker
   std::filesystem::path run_dir;     // private to the run; events dir and scratch live in it
   std::vector<std::string> secrets;  // values to mask in captured output
+  StopSpec stop;
+  Companion* companion = nullptr;  // outlives the run; a run without one ends when its workers do
 };
 
 struct TargetResult {
@@ -55,6 +67,8 @@ struct TargetResult {
   bool interrupted = false;           // SIGINT to us
   int first_failed_rank = -1;         // whose end was the first failure before any signal of ours
   std::string infra_error;            // could not start: the machine or the harness is at fault
+  bool finished = false;              // the companion said that its work was over
+  bool ended_early = false;           // a worker ended before it said so
   double wall_s = 0;
 };
 
@@ -88,8 +102,10 @@ using Progress = std::function<void(int rank, std::string_view phase)>;
 /// where there is evidence for it oom: true with oom_evidence}; `deadline` {phase, kind: deadline |
 /// silence, after_s}; `leftover` {what: process | file | port | shm, pid, cmd | path | port; of shm
 /// also of_run and why, since not all that is new in /dev/shm is a run's}. Leftovers are judged
-/// only where the workers ended by themselves: what is still there after a kill of ours is removed
-/// and not held against them.
+/// only where the workers ended by themselves, or by SIGTERM once the companion was finished: what
+/// is still there after any other end by us is removed
+/// and not held against them. The spec's stop is run once, before the workers get SIGTERM or after
+/// they all ended: `stop` {exit_code | signal | error, timed_out, wall_s}.
 TargetResult run_target(const TargetSpec& spec, const CancelToken& cancel,
                         const Progress& progress = {});
 

@@ -94,9 +94,15 @@ void Worker::start(const WorkerOrders& orders) {
 
   events_.pipe = std::move(events.read);
   out_.stream.assign(out.read.release());
-  out_.sink = [this](std::string_view bytes) { stdout_.feed(bytes); };
+  out_.sink = [this](std::string_view bytes) {
+    stdout_.feed(bytes);
+    if (hooks_.output) hooks_.output(*this, "stdout", bytes);
+  };
   err_.stream.assign(err.read.release());
-  err_.sink = [this](std::string_view bytes) { stderr_.feed(bytes); };
+  err_.sink = [this](std::string_view bytes) {
+    stderr_.feed(bytes);
+    if (hooks_.output) hooks_.output(*this, "stderr", bytes);
+  };
   for (Channel* channel : {&out_, &err_}) watch(*channel);
   poll_events();
   watch_end();
@@ -211,6 +217,10 @@ bool Worker::signal(int number) {
     ::kill(end_.pid, SIGCONT);
   }
   return true;
+}
+
+void Worker::excuse() {
+  if (running_ && !peek_end(end_.pid, nullptr)) signalled_ = true;
 }
 
 void Worker::sample_peak() {

@@ -36,6 +36,7 @@ class Worker {
     std::function<void()> heard;          // an event or output came
     std::function<void(Worker&)> events;  // new events stand at the end of the trace
     std::function<void(Worker&)> ended;   // reaped; end() is complete
+    std::function<void(Worker&, std::string_view stream, std::string_view bytes)> output = {};
   };
 
   /// `trace`, `secrets` and `scratch` (where pipes are read into) outlive the worker.
@@ -51,6 +52,7 @@ class Worker {
   bool running() const { return running_; }
   bool failed() const;  // ended by itself, with a signal or a code other than 0
   const verdict::WorkerEnd& end() const { return end_; }
+  std::int64_t started_ns() const { return started_ns_; }
   std::int64_t ended_ns() const { return ended_ns_; }
   bool peak_exact() const { return peak_exact_; }
   bool saw_secret() const { return spotter_.seen(); }
@@ -60,6 +62,8 @@ class Worker {
   /// To its group, and to itself where it left that. A worker that ended before gets none, and its
   /// end stays its own. True if it was sent.
   bool signal(int number);
+  /// If it runs: its end is no failure of its own from here on, whatever brings it about.
+  void excuse();
   /// Its memory's high-water mark so far, as long as it runs.
   void sample_peak();
   /// Reads what the pipes hold now. True if all of them have ended.

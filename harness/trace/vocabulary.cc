@@ -99,6 +99,10 @@ const std::vector<EventKind>& event_kinds() {
       {"deadline",
        {{"phase", kString}, {"kind", kString}},
        "the harness ended a run: deadline or silence"},
+      {"stop", {}, "the scenario's stop command was run: exit_code, signal or error"},
+      {"reading",
+       {{"engine", kString}, {"outcome", kString}},
+       "what the whole log of a server says, once it has ended"},
   };
   return kinds;
 }

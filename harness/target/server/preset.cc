@@ -73,9 +73,13 @@ Completion completion_of(const json& from, const Node& node) {
   out.stream = from.value("stream", out.stream);
   out.done = from.value("done", "");
   out.text = texts(from, "text");
+  out.text_so_far = from.value("text_so_far", false);
   out.tokens = texts(from, "tokens");
   out.prompt_tokens = texts(from, "prompt_tokens");
   out.error = texts(from, "error");
+  if (from.contains("shows")) {
+    out.shows = from["shows"].get<std::map<std::string, std::vector<std::string>>>();
+  }
   out.first_id = from.value("first_id", out.first_id);
   out.last_id = from.value("last_id", out.last_id);
   return out;
@@ -175,6 +179,9 @@ class PresetCheck {
                     "expected a path that begins with /, got " + scenario::shown(node->text));
     }
   }
+  void pointers(const NodePtr& list) {
+    for (std::size_t i = 0; list && i < list->items.size(); ++i) path(list->items[i]);
+  }
   void paths() {
     if (const NodePtr health = tree_.find("health")) {
       for (const NodePtr& item : health->items) path(item->find("path"));
@@ -183,10 +190,10 @@ class PresetCheck {
     if (const NodePtr completion = tree_.find("completion")) {
       path(completion->find("path"));
       for (const char* key : {"text", "tokens", "prompt_tokens", "error"}) {
-        const NodePtr pointers = completion->find(key);
-        for (std::size_t i = 0; pointers && i < pointers->items.size(); ++i) {
-          path(pointers->items[i]);  // JSON pointers begin with / as well
-        }
+        pointers(completion->find(key));
+      }
+      if (const NodePtr shows = completion->find("shows")) {
+        for (const Node::Entry& entry : shows->entries) pointers(entry.value);
       }
     }
     const NodePtr metrics = tree_.find("metrics");
@@ -225,13 +232,15 @@ class PresetCheck {
     }
     const std::vector<std::string> known(std::begin(scenario::kRequestClasses),
                                          std::end(scenario::kRequestClasses));
-    const NodePtr classes = node->find("classes");
-    for (std::size_t i = 0; classes && i < classes->entries.size(); ++i) {
-      const Node::Entry& entry = classes->entries[i];
-      if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
-        problems_.add(entry.place, entry.value->path,
-                      scenario::shown(entry.key) + " is no class of requests" +
-                          scenario::did_you_mean(entry.key, known));
+    for (const char* key : {"classes", "shows"}) {
+      const NodePtr classes = node->find(key);
+      for (std::size_t i = 0; classes && i < classes->entries.size(); ++i) {
+        const Node::Entry& entry = classes->entries[i];
+        if (std::find(known.begin(), known.end(), entry.key) == known.end()) {
+          problems_.add(entry.place, entry.value->path,
+                        scenario::shown(entry.key) + " is no class of requests" +
+                            scenario::did_you_mean(entry.key, known));
+        }
       }
     }
     if (preset.completion.last_id < preset.completion.first_id) {

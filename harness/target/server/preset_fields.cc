@@ -67,9 +67,12 @@ Field completion() {
                  required(choice("stream", "how the answer comes", {"sse", "json_lines", "none"})),
                  text("done", "the payload that ends a stream"),
                  required(texts("text", "JSON pointers to the new text of a chunk")),
+                 boolean("text_so_far", "each chunk repeats the text from its beginning"),
                  texts("tokens", "JSON pointers to the number of tokens made"),
                  texts("prompt_tokens", "JSON pointers to the length of the prompt as it counted"),
                  texts("error", "JSON pointers to the text of an error"),
+                 named("shows", "class → JSON pointers of which one is there if it was heeded",
+                       Keys::kAnyName, texts("", "")),
                  integer("first_id", "smallest id of random prompts", 0, 1e9),
                  integer("last_id", "largest id of them", 0, 1e9)});
 }
