@@ -80,6 +80,9 @@ Completion completion_of(const json& from, const Node& node) {
   if (from.contains("shows")) {
     out.shows = from["shows"].get<std::map<std::string, std::vector<std::string>>>();
   }
+  if (from.contains("figures")) {
+    out.figures = from["figures"].get<std::map<std::string, std::vector<std::string>>>();
+  }
   out.first_id = from.value("first_id", out.first_id);
   out.last_id = from.value("last_id", out.last_id);
   return out;
@@ -192,8 +195,10 @@ class PresetCheck {
       for (const char* key : {"text", "tokens", "prompt_tokens", "error"}) {
         pointers(completion->find(key));
       }
-      if (const NodePtr shows = completion->find("shows")) {
-        for (const Node::Entry& entry : shows->entries) pointers(entry.value);
+      for (const char* key : {"shows", "figures"}) {
+        const NodePtr map = completion->find(key);
+        if (!map) continue;
+        for (const Node::Entry& entry : map->entries) pointers(entry.value);
       }
     }
     const NodePtr metrics = tree_.find("metrics");

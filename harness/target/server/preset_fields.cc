@@ -65,7 +65,7 @@ Field completion() {
                  named("classes", "laid over body for requests of a class", Keys::kAnyName,
                        element(Type::kAny)),
                  required(choice("stream", "how the answer comes", {"sse", "json_lines", "none"})),
-                 text("done", "the payload that ends a stream"),
+                 text("done", "the payload that ends a stream, or a JSON pointer to what says so"),
                  required(texts("text", "JSON pointers to the new text of a chunk")),
                  boolean("text_so_far", "each chunk repeats the text from its beginning"),
                  texts("tokens", "JSON pointers to the number of tokens made"),
@@ -73,6 +73,8 @@ Field completion() {
                  texts("error", "JSON pointers to the text of an error"),
                  named("shows", "class → JSON pointers of which one is there if it was heeded",
                        Keys::kAnyName, texts("", "")),
+                 named("figures", "figure → JSON pointers to what one answer adds to it",
+                       Keys::kFigure, texts("", "")),
                  integer("first_id", "smallest id of random prompts", 0, 1e9),
                  integer("last_id", "largest id of them", 0, 1e9)});
 }
