@@ -133,7 +133,7 @@ PortLease PortLease::take(int port) {
   return out;
 }
 
-std::optional<std::string> who_listens(const std::string& host, int port) {
+std::optional<Listener> listener_of(const std::string& host, int port) {
   if (can_listen(host, port)) return std::nullopt;
   const std::set<unsigned long> inodes = listeners(port);
   const std::unique_ptr<DIR, int (*)(DIR*)> proc(::opendir("/proc"), ::closedir);
@@ -141,10 +141,16 @@ std::optional<std::string> who_listens(const std::string& host, int port) {
     const pid_t pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
     ProcessInfo info;
     if (pid <= 0 || !has_socket(pid, inodes) || !read_process(pid, info, true)) continue;
-    return fmt::format("pid {} ({})", pid, info.command.empty() ? "no command line" : info.command);
+    return Listener{pid, fmt::format("pid {} ({})", pid,
+                                     info.command.empty() ? "no command line" : info.command)};
   }
-  return inodes.empty() ? "somebody in another network or of another user"
-                        : "a process of another user or container";
+  return Listener{0, inodes.empty() ? "somebody who does not listen on it"
+                                    : "a process of another user or container"};
+}
+
+std::optional<std::string> who_listens(const std::string& host, int port) {
+  const auto listener = listener_of(host, port);
+  return listener ? std::optional(listener->text) : std::nullopt;
 }
 
 }  // namespace warmgate::target

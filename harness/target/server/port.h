@@ -32,7 +32,14 @@ class PortLease {
   Fd name_;
 };
 
-/// Who listens on this port ("pid 4711 (python3 -m http.server 8000)", "somebody, of another user
+struct Listener {
+  int pid = 0;       // 0: of another user, container or network
+  std::string text;  // "pid 4711 (python3 -m http.server 8000)"
+};
+/// Who has this port; nothing if a server could listen there.
+std::optional<Listener> listener_of(const std::string& host, int port);
+
+/// Its text ("pid 4711 (python3 -m http.server 8000)", "somebody, of another user
 /// or container"); nothing if a server could listen there.
 std::optional<std::string> who_listens(const std::string& host, int port);
 
