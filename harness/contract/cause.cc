@@ -43,6 +43,9 @@ Cause from_phase(const View& view, std::size_t i) {
   cause.type = "phase failed";
   cause.message = fmt::format("phase {} ended with status '{}'", text(view.event(i), "phase"),
                               text(view.event(i), "status"));
+  if (const auto reason = text(view.event(i), "reason"); !reason.empty()) {
+    cause.message += fmt::format(": {}", reason);
+  }
   return cause;
 }
 

@@ -22,7 +22,7 @@ KeyUse key_use(const View& view) {
   std::set<int> ready;
   for (std::size_t i = 0; i < view.size(); ++i) {
     const trace::Event& e = view.event(i);
-    if (e.ev == "ready") ready.insert(rank_of(e));
+    if (e.ev == "ready" && e.src != "harness") ready.insert(rank_of(e));
     if (e.ev == "asked" && View::is_warmup(view.phase(i))) {
       for (const std::string& key : e.strings("keys")) {
         KeyUse::Warmed& warmed = use.warmed[key];

@@ -44,6 +44,8 @@ class Judge {
   Result run() {
     lines();
     collect();
+    if (sources_.empty() && trace_.bad_lines.empty() && view_.emits("http"))
+      return not_applicable(kName, "a server speaks no protocol of ours");
     hellos();
     for (auto& [name, source] : sources_) sequence(name, source);
     return conclude(kName, std::move(findings_), State::kKept,

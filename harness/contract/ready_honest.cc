@@ -1,5 +1,5 @@
-// ready-honest, as far as events tell: ready is said when start-up is over, not before. (That the
-// second request is as good as the third needs times and is judged elsewhere.)
+// ready-honest: ready is said when start-up is over, not before; what is asked then is served, and
+// the second request is as good as the third.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "harness/contract/builtin.h"
 #include "harness/contract/fold.h"
+#include "harness/contract/served_at_ready.h"
 #include "harness/contract/view.h"
 
 namespace warmgate::contract {
@@ -30,8 +31,10 @@ class Judge {
     if (ready_.empty()) return not_observed(kName, {}, "the run ended before anything was ready");
     for (const auto& [where, span] : phases_) judge_phase(where.first, where.second, span);
     for (std::size_t i = 0; i < view_.size(); ++i) judge_work(i);
+    std::vector<Finding> findings = fold_.take();
+    for (Finding& finding : served_at_ready(view_)) findings.push_back(std::move(finding));
     return conclude(
-        kName, fold_.take(), State::kKept,
+        kName, std::move(findings), State::kKept,
         phases_.empty() ? "no start-up phase was seen; only the order of what followed" : "");
   }
 
@@ -41,9 +44,7 @@ class Judge {
       const trace::Event& e = view_.event(i);
       const int rank = rank_of(e, unnamed_);
       if (e.ev == "ready") {
-        // The other clocks (first_token, steady, capture) strike later and promise something else.
-        const std::string_view clock = text(e, "clock");
-        if (clock != "process" && clock != "port" && clock != "health") continue;
+        if (!says_ready(e)) continue;
         ready_.emplace(rank, i);
         first_ready_ = ready_.size() == 1 ? i : first_ready_;
       } else if (e.ev == "phase_begin" && view_.is_startup(text(e, "phase"))) {
@@ -128,7 +129,9 @@ class ReadyHonest : public Contract {
  public:
   std::string_view name() const override { return kName; }
   std::string_view promise() const override {
-    return "ready is not said before start-up is done on every rank, and no warmup work follows it";
+    return "ready is not said before start-up is done on every rank; no warmup work follows it, "
+           "what "
+           "is asked then is served, and the second request is as good as the third";
   }
   std::vector<std::string> needs() const override { return {"ready", "phase_begin", "phase_end"}; }
   Result judge(const Context& context) const override { return Judge(context).run(); }

@@ -126,7 +126,7 @@ class Starts : public Contract {
     for (std::size_t i = 0; i < view.size(); ++i) {
       const trace::Event& e = view.event(i);
       if (e.ev == "process_end" && !e.flag("killed_by_us")) ended.insert(rank_of(e, unnamed));
-      if (e.ev == "ready") ready.insert(rank_of(e, unnamed));
+      if (e.ev == "ready" && e.src != "harness") ready.insert(rank_of(e, unnamed));
       if (e.ev == "phase_begin") ++begun;
     }
     if (!phases && begun == 0)

@@ -38,6 +38,13 @@ int layer_of(const trace::Event& event) {
   return layer >= 0 && layer <= std::numeric_limits<int>::max() ? static_cast<int>(layer) : -1;
 }
 
+bool says_ready(const trace::Event& event) {
+  if (event.ev != "ready") return false;
+  const std::string_view clock = text(event, "clock");
+  const bool own_word = event.src == "channel" || event.src == "python";
+  return clock == "health" || (own_word && (clock == "process" || clock == "port"));
+}
+
 std::string layer_text(std::int64_t layer, std::string_view kind, std::string_view role) {
   std::string out = layer >= 0 ? fmt::format("layer {}", layer) : std::string("the engine");
   if (layer < 0) return out;

@@ -27,6 +27,9 @@ std::string layer_text(std::int64_t layer, std::string_view kind, std::string_vi
 std::string counted(std::size_t n, std::string_view noun);
 /// later - earlier in ns, saturating: clocks of workers are claims like everything else.
 std::int64_t elapsed_ns(std::int64_t earlier, std::int64_t later);
+/// Does this event say that the whole engine can be used? Clocks that strike earlier (a process
+/// that exists, a port that is open) say so only where the engine itself means it by them.
+bool says_ready(const trace::Event& event);
 /// The layer number of an event as an int, -1 if it has none or an impossible one.
 int layer_of(const trace::Event& event);
 

@@ -210,6 +210,7 @@ JudgedRun judge(Job& job, const verdict::Accepted& accepted, const JudgeContext&
     facts.hung = job.result.hung;
     facts.hang_kind = job.result.hang_kind;
     facts.hang_phase = job.result.hang_phase;
+    facts.ended_early = job.result.ended_early;
     facts.interrupted = job.result.interrupted;
     facts.infra_error = job.result.infra_error;
     facts.memory_limit_bytes = variant.target.memory_bytes;

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "harness/run/server.h"
+
 namespace warmgate::run {
 
 namespace fs = std::filesystem;
@@ -52,13 +54,16 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& as
     placed->target = filled_in(asked.target, *artefact);
   }
   const scenario::Variant& variant = placed ? *placed : asked;
-  Prepared prepared{RunDir(label_of(scenario.name + "-" + variant.name)), {}, {}};
+  Prepared prepared{RunDir(label_of(scenario.name + "-" + variant.name)), {}, {}, {}, {}};
   target::TargetSpec& spec = prepared.spec;
   spec.name = scenario.name + " variant " + variant.name;
   spec.phases = variant.target.phases;
   spec.memory_bytes = variant.target.memory_bytes;
   spec.run_dir = prepared.dir.path();
   spec.secrets = options.secrets;
+  if (variant.target.server) {
+    server_deadlines(preset_of(*variant.target.server, options.fixtures), spec.deadlines);
+  }
   set_deadlines(variant.target, options, spec.deadlines);
   switch (variant.target.kind) {
     case scenario::Target::Kind::kNative:
@@ -68,7 +73,8 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& as
       prepare_command(scenario, variant, prepared);
       break;
     case scenario::Target::Kind::kServer:
-      throw std::runtime_error("servers cannot be started yet");
+      prepare_server(scenario, variant, options, prepared);
+      break;
   }
   if (artefact != nullptr) {
     const bool command = variant.target.kind == scenario::Target::Kind::kCommand;
@@ -76,6 +82,7 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& as
     if (command && !artefact->container.empty()) spec.workers.front().argv = variant.target.argv;
     put_on(*artefact, prepared.dir.path().filename().string(), spec);
   }
+  if (variant.target.server) check_programs(spec);
   return prepared;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "harness/run/artefact/artefacts.h"
 #include "harness/run/run_dir.h"
 #include "harness/scenario/scenario.h"
+#include "harness/target/companion.h"
+#include "harness/target/server/port.h"
 #include "harness/target/target.h"
 #include "kernels/jit/jit.h"
 
@@ -23,12 +26,15 @@ struct PrepareOptions {
   std::optional<double> grace_s, settle_s;
   std::vector<std::string> secrets;
   const Artefacts* artefacts = nullptr;  // made already; null = no variant has one
+  std::filesystem::path fixtures;  // servers: where presets and log grammars are; "" = as usual
 };
 
 /// What must outlive the run: the folder and the descriptors that its workers inherit.
 struct Prepared {
   RunDir dir;
   UniqueFd collectives;
+  std::vector<target::PortLease> ports;          // servers: by member, until the run is over
+  std::unique_ptr<target::Companion> companion;  // servers
   target::TargetSpec spec;
 };
 

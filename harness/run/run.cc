@@ -20,6 +20,7 @@
 #include "harness/run/reproduce.h"
 #include "harness/run/rows.h"
 #include "harness/run/run_dir.h"
+#include "harness/run/server.h"
 #include "harness/run/schedule.h"
 #include "harness/run/stale.h"
 #include "harness/scenario/problems.h"
@@ -157,6 +158,7 @@ class Gate {
     schedule.prepare.settle_s = options_.settle_s;
     schedule.prepare.secrets = secrets_;
     schedule.prepare.artefacts = artefacts_ ? &*artefacts_ : nullptr;
+    schedule.prepare.fixtures = options_.load.fixtures;
     run_jobs(jobs_, schedule, cancel_, rows, progress_);
 
     KeyJudge keys(cache, options_.jit);
@@ -182,6 +184,10 @@ class Gate {
       const std::string needs = unmet_need(result.scenario.needs, gpus_if(result.scenario.needs));
       for (const Variant& variant : result.scenario.variants) {
         if (!is_chosen(variant, options_.variants)) continue;
+        for (scenario::Problem& problem :
+             server_problems(result.scenario, variant, options_.load.fixtures)) {
+          problems.push_back(std::move(problem));
+        }
         std::string unmet = needs;
         if (unmet.empty()) {
           if (const std::optional<Unfit> unfit = fit.unfit(variant)) {

@@ -92,8 +92,10 @@ class Collector {
       if (e.flag("ok")) derived_.add("requests_ok", rank, 1);
       if (contract::has_number(e, "tokens")) derived_.add("output_tokens", rank, e.real("tokens"));
     } else if (e.ev == "ready" && !contract::text(e, "clock").empty()) {
-      const auto clock = contract::text(e, "clock");
-      if (clock == "process" || clock == "port" || clock == "health") ready_.emplace(rank, e.t_ns);
+      if (contract::says_ready(e)) ready_.emplace(rank, e.t_ns);
+      // Each as it was seen from outside; what an engine says of itself is not comparable.
+      if (e.src == "http" || e.src == "log")
+        clocks_["time_to_" + std::string(contract::text(e, "clock")) + "_s"].emplace(rank, e.t_ns);
     }
   }
 
@@ -129,6 +131,11 @@ class Collector {
     for (const auto& [rank, t] : ready_)
       derived_.set("time_to_ready_s", rank,
                    static_cast<double>(contract::elapsed_ns(start[rank], t)) / 1e9);
+    for (const auto& [name, ranks] : clocks_) {
+      if (trace::find_figure(name) == nullptr) continue;
+      for (const auto& [rank, t] : ranks)
+        derived_.set(name, rank, static_cast<double>(contract::elapsed_ns(start[rank], t)) / 1e9);
+    }
   }
 
   void set(const std::string& name, std::vector<std::string> members) {
@@ -201,6 +208,7 @@ class Collector {
   Ranks derived_, counters_;
   std::map<std::pair<int, std::string>, std::int64_t> begun_;
   std::map<int, std::int64_t> ready_;
+  std::map<std::string, std::map<int, std::int64_t>> clocks_;  // figure → rank → when it struck
 };
 
 bool is_warning(std::string_view line) {

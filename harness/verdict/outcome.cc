@@ -140,6 +140,30 @@ void infra(RunRecord& run, std::string kind, std::string reason) {
   run.reason = std::move(reason);
 }
 
+// What the log calls the worker that failed first, with its member where there are several.
+std::string cause_worker(const View& view, const Cause& cause) {
+  const trace::Event& e = view.event(cause.event);
+  const std::string worker = e.str("worker"), member = e.str("member");
+  if (worker.empty() || member.empty()) return worker + member;
+  return worker + " of " + member;
+}
+
+// It ended by itself, with nothing wrong to be seen, while it was still to be asked.
+void ended_early(const View& view, RunRecord& run) {
+  run.outcome = Outcome::kCrashed;
+  run.kind = "exit";
+  run.exit_code = 0;
+  for (const WorkerEnd& end : run.workers) {
+    if (end.killed_by_us) continue;
+    run.first_failed_rank = end.rank;
+    break;
+  }
+  run.phase = last_phase(view, run.first_failed_rank);
+  run.reason =
+      fmt::format("rank {} ended with code 0 {}, before its work was done", run.first_failed_rank,
+                  run.phase.empty() ? "before its first phase" : "in " + run.phase);
+}
+
 void crashed(const RunFacts& facts, const View& view, const WorkerEnd* end,
              const trace::Event* descendant, RunRecord& run) {
   const auto cause = contract::first_cause(view);
@@ -160,12 +184,28 @@ void crashed(const RunFacts& facts, const View& view, const WorkerEnd* end,
                                       : fmt::format("ended with code {}", *run.exit_code);
   std::string where = run.phase.empty() ? "before its first phase" : "in " + run.phase;
   if (end && !said_hello(view, end->rank)) where = "before it said hello";
-  run.reason = fmt::format("rank {} {} {}", rank, how, where);
+  const std::string worker = known ? cause_worker(view, *cause) : "";
+  run.reason =
+      fmt::format("rank {}{} {} {}", rank, worker.empty() ? "" : " (" + worker + ")", how, where);
   if (run.kind == "oom") run.reason += ", out of memory";
   if (run.kind == "assert") run.reason += ", an assertion failed";
   if (known && cause->kind == Cause::Kind::kFault)
     run.reason +=
         fmt::format(": {}{}{}", cause->type, cause->message.empty() ? "" : ": ", cause->message);
+}
+
+// Who lacks what the others reached, by the log; "" if it does not say.
+std::string silent_workers(const View& view) {
+  std::string out;
+  for (const trace::Event* reading : view.trace().of("reading")) {
+    const nlohmann::json* silence = reading->body.nested("silence");
+    const auto missing = silence ? silence->find("missing") : nlohmann::json::const_iterator();
+    if (!silence || missing == silence->end() || !missing->is_array()) continue;
+    for (const nlohmann::json& worker : *missing) {
+      if (worker.is_string()) out += (out.empty() ? "" : ", ") + worker.get<std::string>();
+    }
+  }
+  return out;
 }
 
 void hung(const RunFacts& facts, const View& view, RunRecord& run) {
@@ -181,6 +221,8 @@ void hung(const RunFacts& facts, const View& view, RunRecord& run) {
   const bool sigkill = std::any_of(facts.workers.begin(), facts.workers.end(),
                                    [](const WorkerEnd& w) { return w.needed_sigkill; });
   if (sigkill) run.reason += "; it ignored SIGTERM, SIGKILL ended it";
+  const std::string missing = silent_workers(view);
+  if (!missing.empty()) run.reason += "; least was heard of " + missing;
   const auto cause = contract::first_cause(view);
   if (cause && cause->kind == Cause::Kind::kFault)
     run.reason += fmt::format("; before that: {}: {}", cause->type, cause->message);
@@ -244,6 +286,7 @@ void classify(const RunFacts& facts, RunRecord& run) {
   const trace::Event* descendant = end ? nullptr : dead_descendant(facts, run.trace);
   if (end || descendant) return crashed(facts, view, end, descendant, run);
   if (facts.hung) return hung(facts, view, run);
+  if (facts.ended_early) return ended_early(view, run);
   failed_or_passed(run);
 }
 

@@ -16,6 +16,7 @@ struct RunFacts {
   std::vector<Output> outputs;
   bool hung = false;                  // the harness ended it: deadline or silence
   std::string hang_kind, hang_phase;  // deadline | silence
+  bool ended_early = false;           // a server ended, however well, before its work was done
   bool interrupted = false;           // the user did
   std::string infra_error;            // it could not be started or watched
   std::string skip_reason;            // needs that this machine does not meet
@@ -27,8 +28,9 @@ struct RunFacts {
 ///
 /// In this order: skipped; interrupted, a harness failure or a `setup_error` is infra; a worker
 /// that ended by a signal or a code other than 0 that no signal of ours caused is crashed (kind
-/// oom, assert, exception, signal, exit); a deadline or silence is hung; a contract with findings
-/// that `allow` does not list is failed; else passed.
+/// oom, assert, exception, signal, exit), and so is a server that ended with 0 too early; a
+/// deadline or silence is hung; a contract with findings that `allow` does not list is failed; else
+/// passed.
 void classify(const RunFacts& facts, RunRecord& run);
 
 }  // namespace warmgate::verdict
