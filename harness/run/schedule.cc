@@ -8,9 +8,11 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 
+#include "harness/run/server.h"
 #include "harness/trace/vocabulary.h"
 
 namespace warmgate::run {
@@ -169,6 +171,8 @@ class Runner {
     // the confirmation of a hang.
     if (prepare_options.timeout_s && scale >= 2 && !job.disturbed) *prepare_options.timeout_s *= 2;
     try {
+      const target::GpuLock gpus = lock_gpus(job);
+      if (!gpus.held() && cancel_.cancelled()) return;  // not reached
       const Prepared prepared = prepare(*job.scenario, *job.variant, prepare_options);
       job.result = options_.start(prepared.spec, cancel_, [&](int rank, std::string_view phase) {
         rows_.run("phase", job.row(), {{"rank", rank}, {"phase", phase}});
@@ -182,6 +186,20 @@ class Runner {
     job.ended = true;
     write_ended(job);
     report(job, "", true);
+  }
+
+  // Two runs on one GPU measure each other, even where their times are not gated: whoever comes
+  // second finds less memory.
+  target::GpuLock lock_gpus(const Job& job) {
+    target::GpuLock lock(
+        gpus_of(*job.variant), target::MachineLock::default_folder(), cancel_, options_.lock_wait,
+        [&](const std::string& uuid) { report(job, "waits for GPU " + uuid, false); });
+    if (!lock.held() && !cancel_.cancelled()) {
+      throw std::runtime_error(fmt::format(
+          "GPU {} was not free for {} s", lock.missing(),
+          std::chrono::duration_cast<std::chrono::seconds>(options_.lock_wait).count()));
+    }
+    return lock;
   }
 
   void write_ended(const Job& job) {

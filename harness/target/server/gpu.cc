@@ -12,6 +12,7 @@
 #include <charconv>
 #include <set>
 #include <system_error>
+#include <thread>
 
 namespace warmgate::target {
 namespace {
@@ -169,6 +170,31 @@ std::optional<std::uint64_t> gpu_used_bytes(const std::string& uuid) {
   if (!nvml().there || nvml().by_uuid(uuid.c_str(), &device) != 0) return std::nullopt;
   if (nvml().memory(device, &bytes) != 0) return std::nullopt;
   return bytes.used;
+}
+
+bool wait_until_steady(const std::vector<std::string>& uuids, double seconds) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kStill = std::chrono::seconds(1);
+  const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+  const auto look = [&] {
+    std::vector<std::optional<std::uint64_t>> out;
+    for (const std::string& uuid : uuids) out.push_back(gpu_used_bytes(uuid));
+    return out;
+  };
+  auto last = look();
+  if (std::none_of(last.begin(), last.end(), [](const auto& used) { return used.has_value(); })) {
+    return true;  // nothing that could be waited for
+  }
+  auto since = Clock::now();
+  while (Clock::now() - since < kStill) {
+    if (Clock::now() >= until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    auto now = look();
+    if (now == last) continue;
+    last = std::move(now);
+    since = Clock::now();
+  }
+  return true;
 }
 
 GpuLock::GpuLock(std::vector<std::string> uuids, const std::filesystem::path& folder,

@@ -32,6 +32,10 @@ std::vector<std::string> visible_gpus(const std::vector<GpuDevice>& all,
 /// Bytes of device memory in use; nothing if NVML does not tell.
 std::optional<std::uint64_t> gpu_used_bytes(const std::string& uuid);
 
+/// Waits until the memory in use of these GPUs stands still for a second, at most `seconds`: a
+/// driver gives memory of the last process back late. False if it never did.
+bool wait_until_steady(const std::vector<std::string>& uuids, double seconds);
+
 /// Holds GPUs against other runs of warmgate, each by a lock file warmgate-gpu-UUID.lock in
 /// `folder`. The files stay: one that is removed locks nothing.
 class GpuLock {

@@ -36,6 +36,12 @@ TEST(Gpus, PartsOfASplitOne) {
   EXPECT_THAT(visible_gpus(kSplit, "0"), ElementsAre("MIG-1", "MIG-2"));
 }
 
+TEST(Gpus, NobodyWaitsForWhatIsNotThere) {
+  EXPECT_TRUE(wait_until_steady({}, 30));
+  EXPECT_TRUE(wait_until_steady({"GPU-no-such"}, 30));
+  EXPECT_EQ(gpu_used_bytes("GPU-no-such"), std::nullopt);
+}
+
 TEST(GpuLocks, HeldByOneAndFreeAfterwards) {
   const target::testing::TempDir dir;
   const CancelToken cancel;

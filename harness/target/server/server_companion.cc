@@ -17,7 +17,7 @@
 namespace warmgate::target {
 namespace {
 
-constexpr double kModelWait_s = 2;
+constexpr double kModelWait_s = 2, kSteady_s = 30;
 // What a driver keeps for itself, and other users' small change.
 constexpr std::uint64_t kGpuSlack_bytes = 256ull << 20;
 
@@ -58,6 +58,7 @@ class ServerCompanion : public Companion {
 
   void begin(EventSink& sink, const std::string& marker) {
     sink_ = &sink;
+    wait_until_steady(spec_.gpus, kSteady_s);
     for (const std::string& uuid : spec_.gpus) {
       if (const auto used = gpu_used_bytes(uuid)) gpu_before_[uuid] = *used;
     }
