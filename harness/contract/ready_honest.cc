@@ -51,7 +51,9 @@ class Judge {
         phases_[{std::string(text(e, "phase")), rank}] = {i, 0, false};
       } else if (e.ev == "phase_end") {
         const auto it = phases_.find({std::string(text(e, "phase")), rank});
-        if (it != phases_.end()) {
+        if (it != phases_.end() && e.flag("inferred")) {
+          phases_.erase(it);  // nobody saw when it ended
+        } else if (it != phases_.end()) {
           it->second.end = i;
           it->second.ended = true;
         }

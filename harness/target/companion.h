@@ -52,6 +52,8 @@ class Companion {
                       std::int64_t t_ns) = 0;
   /// A worker ended, by itself or by us.
   virtual void ended(const verdict::WorkerEnd& end) = 0;
+  /// False for a worker that may end with 0 before the work is done.
+  virtual bool needed(int rank) const = 0;
   /// The work is done, well or not: the workers may be ended, and that end is no crash.
   virtual bool finished() const = 0;
   /// The workers are about to be ended, or have ended: blocking calls return soon, and its threads

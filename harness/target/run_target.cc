@@ -257,7 +257,10 @@ class Run {
     if (companion_) {
       companion_->ended(worker.end());
       // Its last words may be that it is done.
-      if (stage_ == Stage::kWatching && !companion_->finished()) result_.ended_early = true;
+      if (stage_ == Stage::kWatching && !companion_->finished() &&
+          companion_->needed(worker.rank())) {
+        result_.ended_early = true;
+      }
     }
     if (!any_running()) return all_gone();
     if (result_.ended_early) return end_all_soon();

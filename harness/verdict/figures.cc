@@ -102,7 +102,8 @@ class Collector {
   void phase_end(const trace::Event& e, int rank) {
     const std::string phase(contract::text(e, "phase"));
     const auto it = begun_.find({rank, phase});
-    if (it != begun_.end() && e.t_ns >= it->second && trace::find_figure(phase + "_s"))
+    if (it != begun_.end() && e.t_ns >= it->second && !e.flag("inferred") &&
+        trace::find_figure(phase + "_s"))
       derived_.add(phase + "_s", rank,
                    static_cast<double>(contract::elapsed_ns(it->second, e.t_ns)) / 1e9);
     if (it != begun_.end()) begun_.erase(it);

@@ -115,9 +115,16 @@ void LogFollower::phase(const Said& said, bool begins) {
   sink_.add(event(begins ? "phase_begin" : "phase_end", std::move(body), t));
 }
 
-void LogFollower::mark_end() {
+void LogFollower::mark_end(bool well) {
   if (!reader_ || ended_by_us_) return;
   before_end_ = reader_->so_far();
+  for (auto& [worker, phase] : phases_) {
+    if (!well || phase.empty()) continue;
+    trace::json body = {{"phase", phase}, {"status", "ok"}, {"inferred", true}};
+    if (!worker.empty()) body["worker"] = worker;
+    sink_.add(event("phase_end", std::move(body), trace::now_ns()));
+    phase.clear();
+  }
   ended_by_us_ = true;
 }
 

@@ -37,8 +37,9 @@ class LogFollower {
   LogFollower& operator=(const LogFollower&) = delete;
 
   void feed(std::string_view stream, std::string_view bytes, std::int64_t t_ns);
-  /// From here on what it prints is a consequence of our ending it.
-  void mark_end();
+  /// From here on what it prints is a consequence of our ending it. `well`: it had served, so the
+  /// phases whose ends its log never told are over; their `phase_end` says `inferred`.
+  void mark_end(bool well);
   /// Last words, then `fault` where the log names a cause, `counter` for figures that are ours,
   /// `hello` with what could have been seen, and `reading`. `ours`: we ended it.
   void close(const explain::Ending& ending, bool ours);

@@ -116,6 +116,11 @@ class ServerCompanion : public Companion {
     if (!end.killed_by_us && !finished_) port_taken(end);
   }
 
+  // One without a port (a node that joins, a helper) is not missed once it has ended well.
+  bool needed(int rank) const override {
+    return spec_.members[static_cast<std::size_t>(rank)].port != 0;
+  }
+
   bool finished() const override { return finished_; }
 
   void stop() override {
@@ -123,7 +128,7 @@ class ServerCompanion : public Companion {
     stopped_ = true;
     // The logs of those that still run say from here on what we do to them.
     for (std::size_t i = 0; i < logs_.size(); ++i) {
-      if (ends_[i].pid == 0) logs_[i]->mark_end();
+      if (ends_[i].pid == 0) logs_[i]->mark_end(finished_);
     }
     cancel_.cancel();
     if (thread_.joinable()) thread_.join();
