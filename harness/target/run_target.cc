@@ -10,12 +10,14 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <set>
 #include <system_error>
 
 #include "harness/target/companion.h"
 #include "harness/target/events_dir.h"
 #include "harness/target/evidence.h"
 #include "harness/target/guard.h"
+#include "harness/target/leftover_events.h"
 #include "harness/target/phase_clock.h"
 #include "harness/target/process_end.h"
 #include "harness/target/remains.h"
@@ -40,7 +42,6 @@ Clock::duration seconds(double s) {
 
 constexpr std::size_t kScratchBytes = 256 * 1024;
 constexpr double kUnkillable_s = 10;  // SIGKILL → given up on
-constexpr std::size_t kMaxLeftovers = 20;
 
 /// One run: a state machine over one io_context in the calling thread.
 ///   watching → (a failure of one, a deadline, a cancel, a finished companion) → ending: the stop
@@ -381,16 +382,7 @@ class Run {
         orphans_.add_group(process.group);  // so that it is waited for
       }
     }
-    for (std::size_t i = 0; i < left.size() && i < kMaxLeftovers && leftovers_count(); ++i) {
-      const std::string command = mask(left[i].command, spec_.secrets);
-      harness_events_.push_back(trace::harness_event(
-          "leftover", {{"what", "process"}, {"pid", left[i].pid}, {"cmd", command}}));
-      for (const std::string& port : listening_ports(left[i].pid)) {
-        harness_events_.push_back(trace::harness_event(
-            "leftover",
-            {{"what", "port"}, {"port", port}, {"pid", left[i].pid}, {"cmd", command}}));
-      }
-    }
+    if (leftovers_count()) note(leftover_processes(left, spec_.secrets));
     if (leftovers_count()) note_shared_memory(left);  // while its users can be asked
     const std::size_t unkillable = orphans_.kill_all();
     if (unkillable > 0 && result_.infra_error.empty()) {
@@ -401,17 +393,15 @@ class Run {
     for (const auto& worker : workers_) worker->drain();
   }
 
+  void note(std::vector<trace::Event> events) {
+    for (trace::Event& event : events) harness_events_.push_back(std::move(event));
+  }
+
   void note_shared_memory(const std::vector<ProcessInfo>& left) {
-    std::set<pid_t> alive, all;
-    for (const ProcessInfo& process : left) alive.insert(process.pid);
-    all = alive;
-    for (const auto& worker : workers_) all.insert(worker->pid());
+    std::set<pid_t> workers;
+    for (const auto& worker : workers_) workers.insert(worker->pid());
     shm_noted_ = true;
-    for (const SharedMemory& found : shm_.fresh(all, alive, kMaxLeftovers)) {
-      harness_events_.push_back(trace::harness_event(
-          "leftover",
-          {{"what", "shm"}, {"path", found.path}, {"of_run", found.of_run}, {"why", found.why}}));
-    }
+    note(leftover_memory(shm_, left, std::move(workers)));
   }
 
   void done() {
@@ -435,7 +425,7 @@ class Run {
       finish(*worker, kernel_killed);
     }
     if (dir_ && leftovers_count()) {
-      for (const std::string& file : files_below(spec_.run_dir / "tmp", kMaxLeftovers)) {
+      for (const std::string& file : files_below(spec_.run_dir / "tmp", kMostLeftovers)) {
         harness_events_.push_back(
             trace::harness_event("leftover", {{"what", "file"}, {"path", "tmp/" + file}}));
       }
