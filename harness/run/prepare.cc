@@ -54,7 +54,7 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& as
     placed->target = filled_in(asked.target, *artefact);
   }
   const scenario::Variant& variant = placed ? *placed : asked;
-  Prepared prepared{RunDir(label_of(scenario.name + "-" + variant.name)), {}, {}, {}, {}};
+  Prepared prepared{RunDir(label_of(scenario.name + "-" + variant.name)), {}, {}, {}, {}, {}};
   target::TargetSpec& spec = prepared.spec;
   spec.name = scenario.name + " variant " + variant.name;
   spec.phases = variant.target.phases;

@@ -36,6 +36,7 @@ struct Prepared {
   std::vector<target::PortLease> ports;          // servers: by member, until the run is over
   std::unique_ptr<target::Companion> companion;  // servers
   target::TargetSpec spec;
+  std::string note;  // what a person should know of how it was prepared
 };
 
 /// Throws std::runtime_error or std::system_error where this machine cannot start it.

@@ -178,6 +178,7 @@ class Runner {
         rows_.run("phase", job.row(), {{"rank", rank}, {"phase", phase}});
         if (rank <= 0) report(job, std::string(phase), false);
       });
+      if (!prepared.note.empty()) add_note(job, prepared.note);
       if (prepared.dir.kept()) add_note(job, "its folder is kept: " + prepared.dir.path().string());
     } catch (const std::exception& error) {
       job.result = {};

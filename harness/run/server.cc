@@ -145,6 +145,16 @@ class Preparation {
     if (const fs::path model = values_["model"]; model.is_absolute()) spec.model = {model};
     stores_ = target::prepare_stores(spec);
     if (!stores_.problems.empty()) throw std::runtime_error(stores_.problems.front());
+    // A start that was to be cold and is not would be judged for what it is not. A warm one fills
+    // its stores the first time.
+    for (const target::PreparedStore& store : stores_.stores) {
+      if (store.asked.empty() || store.reached) continue;
+      const std::string what =
+          fmt::format("store {} is not {}: {}", store.name, store.asked,
+                      store.note.empty() ? "it was found " + store.found : store.note);
+      if (store.asked != "warm") throw std::runtime_error(what);
+      prepared_.note += (prepared_.note.empty() ? "" : "; ") + what;
+    }
     // What moves a store is what the scenario asks for; its own env cannot want something else.
     for (const auto& [name, value] : stores_.env) env_[name] = value;
   }

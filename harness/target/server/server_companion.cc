@@ -209,12 +209,16 @@ class ServerCompanion : public Companion {
     WorkloadResult result = run_workload(work, emit, &cancel_);
     if (!result.cancelled && !any_ok(result) && !result.requests.empty() &&
         not_ready_yet(result.requests.front()) && wait_until_served(work)) {
+      refused_ = result.requests.size();
       work.seed += 1;  // the prompts of the first try may be cached by now
       result = run_workload(work, emit, &cancel_);
     }
     if (cancel_.cancelled()) return;
     const std::int64_t now = trace::now_ns();
     for (trace::Event& event : figure_events(result, asked().rank, now)) {
+      if (refused_ > 0 && event.str("name") == "requests_failed") {
+        event.body.set("value", event.real("value") + static_cast<double>(refused_));
+      }
       sink_->add(std::move(event));
     }
     const auto deltas = compare_metrics(before, metrics(), spec_.preset.metric_names);
@@ -326,6 +330,7 @@ class ServerCompanion : public Companion {
   std::vector<verdict::WorkerEnd> ends_;  // by rank; pid 0: it runs
   std::thread thread_;
   std::atomic<bool> finished_{false};
+  std::size_t refused_ = 0;  // requests of a first try that came too early
   bool stopped_ = false;
 };
 
