@@ -110,7 +110,8 @@ ServerTarget assemble_server(const Node& server, const NodePtr& workload,
   out.asked = all.value("ask", default_asked(out.members));
   out.stop = texts(all, "stop");
   out.stop_deadline_s = all.value("stop_deadline", out.stop_deadline_s);
-  for (const auto& [store, state] : all.value("cache", json::object()).items()) {
+  const json cache = all.value("cache", json::object());
+  for (const auto& [store, state] : cache.items()) {
     const std::string text = state.get<std::string>();
     out.cache[store] = store_state(text, folder);
   }

@@ -37,7 +37,7 @@ Field member() {
       ranged("clock_offset", Type::kSeconds,
              "seconds that its log's clock is ahead of this machine's; may be negative", -1e6, 1e6);
   fields.push_back(std::move(offset));
-  return object("member", "one command of several", std::move(fields));
+  return object("", "one command of several", std::move(fields));
 }
 
 Field requests() {
