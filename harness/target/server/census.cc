@@ -176,7 +176,7 @@ struct Census::Impl {
       }
       ++result.compilers;
       const std::string kernel = run.name.empty() ? run.program : run.name;
-      compile(run.started_ns, kFileClock, run.rank, kernel, run.program + ":" + kernel, run.arch,
+      compile(std::max(run.started_ns, ready), kFileClock, run.rank, kernel, run.program + ":" + kernel, run.arch,
               {{"program", run.program}, {"pid", std::to_string(run.pid)}});
     }
   }

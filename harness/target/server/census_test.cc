@@ -215,7 +215,7 @@ TEST_F(CensusTest, CompilersBeforeAndAfterReady) {
   EXPECT_EQ(events[0].str("key"), "ptxas:late");
   EXPECT_EQ(events[0].str("arch"), "sm_90a");
   EXPECT_EQ(events[0].rank, 1);
-  EXPECT_GT(events[0].t_ns, ready - 20'000'000);
+  EXPECT_GE(events[0].t_ns, ready);
   EXPECT_GT(events[0].res_ns, 0);
 }
 
