@@ -77,6 +77,20 @@ TEST(StoresDeclared, GrowthOfWhatHoldsNoCompilationsIsANote) {
   EXPECT_EQ(result.notes.at(0).key, "grew/hub");
 }
 
+TEST(StoresDeclared, WhatIsFetchedInATimedPhase) {
+  const json fetched = {
+      {"store", "hub"}, {"path", "/h"}, {"status", "downloaded"}, {"files", 1}, {"example", "x"}};
+  Server t;
+  t.store(fetched);
+  const Result result = judge_named("stores-declared", t);
+  EXPECT_EQ(result.state, State::kBroken);
+  EXPECT_EQ(result.findings.at(0).key, "downloaded/hub");
+  Server cold;
+  cold.store(prepared("hub", "cold", true, "cold")).store(fetched);
+  EXPECT_EQ(judge_named("stores-declared", cold).state, State::kKept);
+  EXPECT_EQ(judge_named("stores-declared", cold).notes.size(), 1u);
+}
+
 TEST(SpeculationLive, WhatIsNotThereIsNotJudged) {
   EXPECT_EQ(judge_named("speculation-live", Server().served()).state, State::kNotApplicable);
   Server unserved;

@@ -37,8 +37,12 @@ class StoresDeclared : public Contract {
         if (!e.flag("reached", true)) result.notes.push_back(not_reached(e, store, i));
       } else if (status == "outside") {
         result.findings.push_back(outside(view, told, e, store, i));
-      } else if (status == "grew") {
-        result.notes.push_back(grew(e, store, i));
+      } else if (status == "downloaded" || status == "grew") {
+        // A cold store of downloads was asked to be filled.
+        const auto it = told.find(store);
+        const bool wanted = it != told.end() && view.event(it->second).str("state_asked") == "cold";
+        const bool finding = status == "downloaded" && !wanted;
+        (finding ? result.findings : result.notes).push_back(grew(e, store, i));
       }
     }
     if (!result.findings.empty()) result.state = State::kBroken;
@@ -80,13 +84,14 @@ class StoresDeclared : public Contract {
   }
 
   static Finding grew(const trace::Event& e, const std::string& store, std::size_t i) {
-    Finding f = base("grew/" + store, i);
-    f.phase = "serve";
-    f.expected = "nothing new after ready";
+    const bool fetched = text(e, "status") == "downloaded";
+    Finding f = base((fetched ? "downloaded/" : "grew/") + store, i);
+    f.expected = fetched ? "nothing is fetched while the clock runs" : "nothing new after ready";
     f.seen =
         fmt::format("{}, e.g. {}", counted(static_cast<std::size_t>(e.num("files", 1)), "file"),
                     text(e, "example"));
-    f.message = fmt::format("the store {} grew after ready: {}", store, f.seen);
+    f.message = fmt::format("the store {} grew {}: {}", store,
+                            fetched ? "during the run" : "after ready", f.seen);
     return f;
   }
 };

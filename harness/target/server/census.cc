@@ -26,6 +26,8 @@ constexpr double kLongest = 2;  // seconds between two looks, however dear they 
 // The kernel stamps files with a clock that ticks every 1 to 10 ms.
 constexpr std::int64_t kFileClock = 10'000'000;
 
+constexpr std::size_t kMaxEmpty = 1000;
+
 std::int64_t clock_ns(clockid_t clock) {
   timespec t{};
   ::clock_gettime(clock, &t);
@@ -59,6 +61,7 @@ struct Watched {
   std::set<std::string> said;  // kernels with their folder
   std::uint64_t files = 0;     // new ones: outside, or after ready where nothing is compiled
   std::string example;
+  std::vector<std::string> empty;  // of a store of downloads: files without contents so far
 };
 
 }  // namespace
@@ -137,7 +140,16 @@ struct Census::Impl {
         if (ignored(w.store.ignore, file.path)) return;
         const std::int64_t at = file.changed_ns - offset;
         if (w.elsewhere) {
-          if (w.files++ == 0) w.example = file.path;
+          count(w, file.path);
+          return;
+        }
+        if (w.store.downloads) {
+          // Links and markers come even where nothing is fetched; a file may still be filled.
+          if (file.bytes > 0) {
+            count(w, file.path);
+          } else if (w.empty.size() < kMaxEmpty) {
+            w.empty.push_back(file.path);
+          }
           return;
         }
         const bool late =
@@ -148,8 +160,12 @@ struct Census::Impl {
     }
   }
 
+  static void count(Watched& w, const std::string& path) {
+    if (w.files++ == 0) w.example = path;
+  }
+
   void appeared(Watched& w, const FreshFile& file, std::int64_t t_ns) {
-    if (w.files++ == 0) w.example = file.path;
+    count(w, file.path);
     if (!w.store.compiled) return;
     const std::string kernel = kernel_of(file.path);
     const std::size_t slash = file.path.rfind('/');
@@ -176,7 +192,8 @@ struct Census::Impl {
       }
       ++result.compilers;
       const std::string kernel = run.name.empty() ? run.program : run.name;
-      compile(std::max(run.started_ns, ready), kFileClock, run.rank, kernel, run.program + ":" + kernel, run.arch,
+      compile(std::max(run.started_ns, ready), kFileClock, run.rank, kernel,
+              run.program + ":" + kernel, run.arch,
               {{"program", run.program}, {"pid", std::to_string(run.pid)}});
     }
   }
@@ -184,13 +201,21 @@ struct Census::Impl {
   void end() {
     for (auto& each : watched) {
       Watched& w = *each;
+      for (const std::string& path : w.empty) {
+        std::error_code ec;
+        const fs::path full = w.watch.root() / path;
+        if (fs::is_regular_file(fs::symlink_status(full, ec)) && fs::file_size(full, ec) > 0 && !ec)
+          count(w, path);
+      }
       if (w.watch.cut()) result.cut.push_back(w.watch.root().string());
       if (w.elsewhere) result.outside += w.files;
       if (w.files == 0 || (!w.elsewhere && w.store.compiled)) continue;
       trace::Event e = event("store", trace::now_ns());
       e.body.add("store", std::string_view(w.store.name));
       e.body.add("path", std::string_view(w.watch.root().native()));
-      e.body.add("status", std::string_view(w.elsewhere ? "outside" : "grew"));
+      e.body.add("status", std::string_view(w.elsewhere         ? "outside"
+                                            : w.store.downloads ? "downloaded"
+                                                                : "grew"));
       e.body.add("files", static_cast<std::int64_t>(w.files));
       e.body.add("example", std::string_view(w.example));
       emit(std::move(e));

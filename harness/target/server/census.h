@@ -46,7 +46,9 @@ struct CensusResult {
 ///   store {store, path, status: outside, files, example}, once for each store of which something
 ///   appeared at its default place although it was told to be elsewhere (by this run, or by
 ///   another process of this user: the file system does not say);
-///   store {…, status: grew} where something appeared after ready in a store that holds no
+///   store {…, status: downloaded} where files with contents appeared in a store of downloads at
+///   any time of the run;
+///   store {…, status: grew} where something appeared after ready in any other store that holds no
 ///   compilations.
 /// Compilers in containers are not descendants; they are seen only if they carry the marker.
 class Census {

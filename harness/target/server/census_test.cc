@@ -160,6 +160,25 @@ TEST_F(CensusTest, StoresThatHoldNoCompilationsOnlyGrow) {
   EXPECT_EQ(events[0].str("status"), "grew");
 }
 
+TEST_F(CensusTest, WhatIsFetchedWhileItRunsIsSaidWheneverItComes) {
+  PreparedStore hub = store("hub", dir.path() / "hub");
+  hub.compiled = false;
+  hub.downloads = true;
+  write(dir.path() / "hub/blobs/old");
+  Census census(options({hub}), emit());
+  census.start();
+  write(dir.path() / "hub/blobs/new");
+  std::ofstream(dir.path() / "hub/blobs/marker");
+  fs::create_symlink("new", dir.path() / "hub/blobs/link");
+  past_the_file_clock();
+  census.ready(trace::now_ns());
+  EXPECT_EQ(census.stop().compiled_files, 0u);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0].str("status"), "downloaded");
+  EXPECT_EQ(events[0].num("files"), 1);
+  EXPECT_EQ(events[0].str("example"), "blobs/new");
+}
+
 TEST_F(CensusTest, EventsAreBounded) {
   CensusOptions few = options({store("triton", dir.path() / "triton")});
   few.max_events = 3;

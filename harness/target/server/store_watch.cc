@@ -132,7 +132,9 @@ bool StoreWatch::scan(const std::string& path, Folder& folder, const Fresh& fres
     if (S_ISDIR(info.st_mode)) {
       found.push_back(prefix + std::string(name));
     } else if (fresh) {
-      fresh({prefix + std::string(name), ns(info.st_ctim), after_look});
+      const bool file = S_ISREG(info.st_mode);
+      fresh({prefix + std::string(name), ns(info.st_ctim),
+             file ? static_cast<std::uint64_t>(info.st_size) : 0, after_look});
     }
   }
   ::closedir(dir);

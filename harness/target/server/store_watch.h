@@ -17,6 +17,7 @@ namespace warmgate::target {
 struct FreshFile {
   std::string path;             // relative to the root
   std::int64_t changed_ns = 0;  // its inode, by the wall clock; written or renamed to here
+  std::uint64_t bytes = 0;      // 0 of a link
   bool after_look = false;      // its folder had been looked at before, without it
 };
 

@@ -92,6 +92,7 @@ class Preparation {
     mine.name = store.name;
     mine.ignore = store.ignore;
     mine.compiled = store.holds == "compiled";
+    mine.downloads = store.holds == "downloads";
     const PreparedStore* parent = nullptr;
     if (const auto it = by_name_.find(store.below); it != by_name_.end())
       parent = &prepare(*it->second);

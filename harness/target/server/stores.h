@@ -40,6 +40,7 @@ struct PreparedStore {
   std::uint64_t files = 0, bytes = 0;
   bool counted_all = true;  // false: there is more than was counted
   bool compiled = false;    // what appears in it after ready is a compilation
+  bool downloads = false;   // what appears in it during the run was fetched meanwhile
   std::vector<std::string> ignore;
 };
 
