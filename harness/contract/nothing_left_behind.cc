@@ -117,7 +117,6 @@ class NothingLeftBehind : public Contract {
     for (std::size_t i = 0; i < view.size(); ++i) {
       const trace::Event& e = view.event(i);
       if (e.ev == "state") states.add(i);
-      if (e.ev == "store" && text(e, "status") == "outside") fold.add(outside(e, i), "store");
       if (e.ev == "leftover" && text(e, "what") == "shm" && !e.flag("of_run")) {
         notes.push_back(maybe(e, i));
       } else if (e.ev == "leftover") {
@@ -159,20 +158,6 @@ class NothingLeftBehind : public Contract {
   }
 
  private:
-  // A store was told to be elsewhere and was written at its default place all the same.
-  static Finding outside(const trace::Event& e, std::size_t at) {
-    Finding f;
-    f.contract = kName;
-    f.phase = "serve";
-    f.key = "store/" + e.str("store");
-    f.expected = "files of the store where it was told to be";
-    f.seen = fmt::format("{} in {}", counted(static_cast<std::size_t>(e.num("files", 1)), "file"),
-                         text(e, "path"));
-    f.message =
-        fmt::format("store {} was written outside its folder: {}", text(e, "store"), f.seen);
-    f.events = {at};
-    return f;
-  }
   // New in /dev/shm while the run went on, but perhaps not the run's.
   static Finding maybe(const trace::Event& e, std::size_t at) {
     Finding f;
