@@ -15,7 +15,7 @@ namespace {
 using verdict::Verdict;
 
 // A message is shown in a box of a few lines; the API takes 64 KiB, a title 255 characters.
-constexpr std::size_t kMostColumns = 400, kMostLines = 12, kMostTitle = 160;
+constexpr std::size_t kMostColumns = 400, kMostMessageLines = 12, kMostTitle = 160;
 
 enum class Level { kError, kWarning, kNotice };
 
@@ -58,10 +58,10 @@ std::string command(const Annotation& a, const MarkdownText& text) {
   }
   add("title", without_ci_commands(shorten(text.clean(a.title, 2 * kMostTitle), kMostTitle)));
   std::string message;
-  for (std::size_t i = 0; i < a.lines.size() && i < kMostLines; ++i)
+  for (std::size_t i = 0; i < a.lines.size() && i < kMostMessageLines; ++i)
     message += (i == 0 ? "" : "\n") + text.clean(a.lines[i], kMostColumns);
-  if (a.lines.size() > kMostLines)
-    message += fmt::format("\nand {} more lines", a.lines.size() - kMostLines);
+  if (a.lines.size() > kMostMessageLines)
+    message += fmt::format("\nand {} more lines", a.lines.size() - kMostMessageLines);
   if (message.empty()) message = "see the log";  // the runner drops an empty one
   return fmt::format("::{} {}::{}\n", word(a.level), properties,
                      without_ci_commands(github_data(message)));
@@ -131,7 +131,7 @@ Annotation variant_annotation(const Report& report, const ScenarioReport& s, con
       if (!tells_more(result, *run)) continue;
       for (const FindingGroup& group : group_findings(result.findings)) {
         // Room for what else is to be said.
-        if (a.lines.size() < kMostLines / 2)
+        if (a.lines.size() < kMostMessageLines / 2)
           a.lines.push_back(result.contract + ": " + proof_text(group, run));
       }
     }
@@ -139,7 +139,7 @@ Annotation variant_annotation(const Report& report, const ScenarioReport& s, con
       a.lines.push_back(run->reason);
   }
   for (const verdict::Check& check : v.verdict.checks) {
-    if (!is_good(check.verdict) && a.lines.size() + 2 < kMostLines)
+    if (!is_good(check.verdict) && a.lines.size() + 2 < kMostMessageLines)
       a.lines.push_back(check_text(check, run));
   }
   if (a.lines.empty()) a.lines.push_back(v.verdict.reason);

@@ -54,7 +54,9 @@ std::vector<fs::path> own_files(const Scenario& scenario) {
 std::string changed_one(const std::vector<fs::path>& files, const ChangedFiles& changed) {
   for (const fs::path& file : files) {
     const std::string path = inside(changed.root, file);
-    if (!path.empty() && changed.files.count(path) > 0) return path;
+    // A folder in the list (a submodule, or a word of somebody's) stands for all that is in it.
+    for (std::string part = path; !part.empty(); part = fs::path(part).parent_path().string())
+      if (changed.files.count(part) > 0) return part;
   }
   return "";
 }
@@ -73,7 +75,7 @@ Selection select(const Scenario& scenario, const ChangedFiles& changed,
     return {true, "it has no touches, so that any change may concern it"};
   for (const std::string& glob : scenario.touches) {
     for (const std::string& file : changed.files) {
-      if (trace::glob_match(glob, file))
+      if (trace::glob_match(glob, file) || glob.rfind(file + "/", 0) == 0)
         return {true, fmt::format("{} changed, which its touches match ({})", file, glob)};
     }
   }

@@ -68,7 +68,8 @@ class Reader {
   }
 
   // `source`: where it came from; "" = the command line.
-  void text(const std::string& text, const std::string& source) {
+  void text(std::string text, const std::string& source) {
+    if (text.rfind("\xEF\xBB\xBF", 0) == 0) text.erase(0, 3);  // some editors begin a file so
     const char separator = text.find('\0') != std::string::npos ? '\0' : '\n';
     int number = 0;
     for (std::size_t at = 0; at < text.size();) {
@@ -82,20 +83,55 @@ class Reader {
               source.empty() ? 0 : number);
       };
       if (path.empty()) continue;
-      if (separator == '\n' && path.front() == '"') {
-        const std::optional<std::string> plain = unquoted(path);
-        if (!plain) {
-          refuse("a name that begins with a quotation mark must be quoted as git does");
-          continue;
-        }
-        path = *plain;
+      // git writes a tab within a name as \t, so one that is bare parts two fields.
+      if (separator != '\n' || path.find('\t') == std::string::npos) {
+        add(path, separator == '\n', refuse);
+        continue;
       }
-      const std::string inner = from_root(path);
-      if (inner.empty())
-        refuse("is no file below " + changed_.root.string());
-      else
-        changed_.files.insert(inner);
+      if (!is_status(path.substr(0, path.find('\t')))) {
+        refuse("holds a tab; give what `git diff --name-only` or --name-status prints");
+        continue;
+      }
+      // A renamed file changed under both of its names.
+      for (std::size_t field = path.find('\t'); field != std::string::npos;) {
+        const std::size_t next = path.find('\t', field + 1);
+        add(path.substr(field + 1, next == std::string::npos ? next : next - field - 1), true,
+            refuse);
+        field = next;
+      }
     }
+  }
+
+  // The first field of `git diff --name-status`: a letter, with a score where a file moved.
+  static bool is_status(const std::string& field) {
+    return !field.empty() && field.size() <= 4 &&
+           std::string_view("ACDMRTUXB").find(field[0]) != std::string_view::npos &&
+           field.find_first_not_of("0123456789", 1) == std::string::npos;
+  }
+
+  template <typename Refuse>
+  void add(std::string path, bool quoted, const Refuse& refuse) {
+    if (path.empty()) return refuse("an empty name");
+    if (quoted && path.front() == '"') {
+      const std::optional<std::string> plain = unquoted(path);
+      if (!plain)
+        return refuse("a name that begins with a quotation mark must be quoted as git does");
+      path = *plain;
+    }
+    const std::string inner = from_root(path);
+    if (inner.empty()) return refuse("is no file below " + changed_.root.string());
+    changed_.files.insert(inner);
+    // Through a linked folder the file has another name, which may be the one that others know.
+    std::error_code error;
+    const fs::path whole = changed_.root / inner;
+    const fs::path folder = fs::weakly_canonical(whole.parent_path(), error);
+    if (error) return;
+    if (const std::string real = inside(changed_.root, folder / whole.filename()); !real.empty())
+      changed_.files.insert(real);
+    if (!fs::is_directory(whole, error)) return;
+    if (const std::string real = inside(changed_.root, fs::weakly_canonical(whole, error));
+        !error && !real.empty())
+      changed_.files.insert(real);
   }
 
   // As git quotes (quote.c): \a \b \f \n \r \t \v \" \\ and three octal digits.

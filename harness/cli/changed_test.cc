@@ -82,6 +82,35 @@ TEST_F(Changed, NamesThatGitQuotes) {
     EXPECT_THAT(refusal({bad}), HasSubstr("quoted as git does")) << bad;
 }
 
+TEST_F(Changed, ReadsWhatNameStatusPrints) {
+  EXPECT_THAT(files({"-"}, "M\ta b\nA\tc\nR087\told\tnew\nD\t\"t\\tx\"\n"),
+              ElementsAre("a b", "c", "new", "old", "t\tx"));
+  EXPECT_THAT(refusal({"-"}, "a\nX9Y\tb\n"), HasSubstr("stdin:2:"));
+  EXPECT_THAT(refusal({"-"}, "a\tb\n"), HasSubstr("--name-only"));
+  EXPECT_THAT(refusal({"-"}, "M\t\n"), HasSubstr("an empty name"));
+}
+
+TEST_F(Changed, AByteOrderMarkIsNoPartOfAName) {
+  EXPECT_THAT(files({"-"}, "\xEF\xBB\xBFx\ny"), ElementsAre("x", "y"));
+}
+
+TEST_F(Changed, AFolderStandsForAllThatIsInIt) {
+  dir_.write("sub/deep/s.yaml", "scenario: s\ntouches: [vllm/attention/**]\n" + kBody);
+  EXPECT_TRUE(select_file("sub/deep/s.yaml", {"sub"}).runs);
+  EXPECT_TRUE(select_file("sub/deep/s.yaml", {"sub/deep/"}).runs);
+  EXPECT_TRUE(select_file("sub/deep/s.yaml", {"vllm"}).runs);
+  EXPECT_FALSE(select_file("sub/deep/s.yaml", {"su"}).runs);
+  EXPECT_FALSE(select_file("sub/deep/s.yaml", {"vll", "vllm/att"}).runs);
+}
+
+TEST_F(Changed, AFileBelowALinkedFolderHasBothNames) {
+  dir_.write("real/s.yaml", "scenario: s\ntouches: [other/**]\n" + kBody);
+  fs::create_directory_symlink(dir_.path() / "real", dir_.path() / "link");
+  EXPECT_TRUE(select_file("real/s.yaml", {"link/s.yaml"}).runs);
+  EXPECT_TRUE(select_file("real/s.yaml", {"link"}).runs);
+  EXPECT_TRUE(select_file("link/s.yaml", {"real/s.yaml"}).runs);
+}
+
 TEST_F(Changed, WhatIsNoListIsRefused) {
   EXPECT_THAT(refusal({"-"}, ""), HasSubstr("empty"));
   EXPECT_THAT(refusal({""}), HasSubstr("empty"));

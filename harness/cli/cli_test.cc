@@ -1,6 +1,7 @@
 // The program as its users meet it: exit codes, streams, files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -131,6 +132,13 @@ TEST_F(Cli, BadUsageIsTwo) {
   EXPECT_EQ(warmgate({"run", small_, "--set", "limits.frob=1"}).code, 2);
 }
 
+TEST_F(Cli, AWrongOptionIsNamedAndNotItsValue) {
+  const Ran ran = warmgate({"run", small_, "--varian", "good"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("unknown option '--varian'; did you mean '--variant'?"));
+  EXPECT_THAT(warmgate({"run", small_, "more"}).err, HasSubstr("unexpected 'more'"));
+}
+
 TEST_F(Cli, HelpOfEveryCommand) {
   EXPECT_EQ(warmgate({"--help"}).code, 0);
   EXPECT_THAT(warmgate({"--version"}).out, HasSubstr("warmgate "));
@@ -203,6 +211,36 @@ TEST_F(Cli, AFileThatCannotBeWrittenIsFour) {
   EXPECT_EQ(warmgate({"step", small_, "--rows", "/dev/full"}).code, 128);
   EXPECT_EQ(warmgate({"plan", small_, "--json", "/nowhere/at/all"}).code, 4);
   EXPECT_EQ(warmgate({"step", small_, "--json", "/nowhere/at/all"}).code, 128);
+}
+
+TEST_F(Cli, AFolderIsNoFileToWrite) {
+  for (const char* option : {"--json", "--junit", "--markdown", "--rows"}) {
+    const Ran ran = warmgate({"run", small_, option, dir_.path().string()});
+    EXPECT_EQ(ran.code, 2) << option;
+    EXPECT_THAT(ran.err, HasSubstr("is a folder")) << option;
+  }
+}
+
+TEST_F(Cli, AFifoThatNobodyReadsIsSaidAndNotWaitedFor) {
+  const std::string fifo = (dir_.path() / "fifo").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const char* option : {"--json", "--junit", "--markdown", "--rows"}) {
+    const Ran ran = warmgate({"run", small_, option, fifo});
+    EXPECT_EQ(ran.code, 4) << option;
+    EXPECT_THAT(ran.err, HasSubstr("nobody reads it")) << option;
+    const Ran read = shell("cat " + fifo + " & " + program_path().string() + " run " + small_ +
+                           " " + option + " " + fifo + " >/dev/null; echo code $? >&2; wait");
+    EXPECT_THAT(read.err, HasSubstr("code 0")) << option;
+    EXPECT_THAT(read.out, HasSubstr("small")) << option;
+  }
+}
+
+TEST_F(Cli, JsonToStdoutByAnyName) {
+  for (const char* name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
+    const Ran ran = warmgate({"run", small_, "--json", name});
+    EXPECT_EQ(ran.code, 0) << name;
+    EXPECT_TRUE(nlohmann::json::accept(ran.out)) << name << ran.out;
+  }
 }
 
 TEST_F(Cli, ClosedAndFullStreams) {

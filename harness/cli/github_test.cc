@@ -93,6 +93,17 @@ TEST_F(Github, MarkdownIntoTheSummaryIsNotWrittenTwice) {
   EXPECT_EQ(text.find("· warmgate run", once + 1), std::string::npos);
 }
 
+TEST_F(Github, TheSummaryIsNoScenarioAndNoOtherOutput) {
+  const std::vector<std::pair<std::string, std::string>> scenario = {
+      {"GITHUB_ACTIONS", "true"}, {"GITHUB_STEP_SUMMARY", small_}};
+  const std::string before = slurp(small_);
+  const Ran ran = warmgate({"run", small_}, scenario);
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_THAT(ran.err, HasSubstr("is the scenario itself"));
+  EXPECT_EQ(slurp(small_), before);
+  EXPECT_EQ(warmgate({"run", small_, "--junit", summary_.string()}, actions()).code, 2);
+}
+
 TEST_F(Github, UsageErrorsStandAtTheirLine) {
   std::string text = small_scenario();
   text.replace(text.find("max_model_len"), 13, "max_modle_len");

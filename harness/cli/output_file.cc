@@ -53,6 +53,16 @@ fs::path real_path(const fs::path& path) {
   return real;
 }
 
+// A FIFO that nobody reads would keep us waiting for ever; where somebody does, writing waits.
+int open_without_waiting(const fs::path& path, int flags) {
+  const int fd = ::open(path.c_str(), flags | O_NONBLOCK, 0666);
+  if (fd < 0 && errno == ENXIO)
+    throw std::runtime_error("cannot write " + path.string() + ": nobody reads it");
+  if (fd < 0) fail(path, errno);
+  (void)::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+  return fd;
+}
+
 fs::path folder_of(const fs::path& path) {
   const fs::path parent = path.parent_path();
   return parent.empty() ? fs::path(".") : parent;
@@ -99,8 +109,7 @@ void write_file(const fs::path& path, std::string_view text) {
   struct stat info {};
   if (::stat(real.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) fail(path, EISDIR);
   if (is_special(real)) {
-    const int fd = ::open(real.c_str(), O_WRONLY | O_CLOEXEC);
-    if (fd < 0) fail(path, errno);
+    const int fd = open_without_waiting(path, O_WRONLY | O_CLOEXEC);
     int error = write_all(fd, text);
     if (::close(fd) != 0 && error == 0) error = errno;
     if (error != 0) fail(path, error);
@@ -124,8 +133,7 @@ void write_file(const fs::path& path, std::string_view text) {
 
 void append_file(const fs::path& path, std::size_t limit,
                  const std::function<std::string(std::size_t)>& text) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-  if (fd < 0) fail(path, errno);
+  const int fd = open_without_waiting(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY);
   struct stat info {};
   const bool sized = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
   const std::size_t used = sized ? static_cast<std::size_t>(info.st_size) : 0;

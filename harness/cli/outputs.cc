@@ -1,7 +1,8 @@
 #include "harness/cli/outputs.h"
 
-#include <unistd.h>
+#include <cstdlib>
 
+#include "harness/cli/github.h"
 #include "harness/cli/output_file.h"
 
 namespace warmgate::cli {
@@ -18,6 +19,10 @@ std::vector<std::pair<std::string, fs::path>> outputs_of(const CommandLine& line
   add("--markdown", line.markdown);
   add("--rows", line.run.rows);
   add("--output", line.output);
+  // Appended to, which spoils a scenario or another output just the same.
+  const char* summary = std::getenv("GITHUB_STEP_SUMMARY");
+  if (tells_github(line) && summary != nullptr && !same_file(line.markdown, summary))
+    add("GITHUB_STEP_SUMMARY", summary);
   return out;
 }
 
@@ -33,6 +38,11 @@ void check_outputs(const CommandLine& line) {
       wrong(option, "only --json can be '-'; give a file, or ./- if it is called so");
       continue;
     }
+    std::error_code error;
+    if (option != "--output" && fs::is_directory(path, error)) {
+      wrong(option, path.string() + " is a folder; name a file in it");
+      continue;
+    }
     if (path == "/dev/null") continue;  // takes any number of outputs
     for (std::size_t j = 0; j < i; ++j) {
       if (same_file(outputs[j].second, path))
@@ -46,7 +56,7 @@ void check_outputs(const CommandLine& line) {
   for (const auto& [option, path] : outputs) {
     if (option == "--json" && line.json == "-") continue;
     // What accept writes may be a folder, and need not be there.
-    if (option != "--output") check_writable(path);
+    if (option != "--output" && option != "GITHUB_STEP_SUMMARY") check_writable(path);
   }
 }
 

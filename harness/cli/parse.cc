@@ -1,6 +1,7 @@
 #include "harness/cli/parse.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <sstream>
 
@@ -14,8 +15,9 @@ namespace {
 
 constexpr const char* kAbout =
     "warmgate: does the inference engine still start?\n"
-    "It starts an engine, watches it through load, profile, kv, warmup, ready and serve, and says\n"
-    "which promise between two phases was broken, with the proof.";
+    "It starts an engine, watches it through load, profile, kv, warmup, capture, ready and serve, "
+    "and\n"
+    "says which promise between two phases was broken, with the proof.";
 
 constexpr const char* kFooter =
     "Exit codes of run, ab, gate and explain:\n"
@@ -34,6 +36,9 @@ CLI::Validator whole(long least, long most) {
       [=](const std::string& text) { return whole_number_error(text, least, most); }, "");
 }
 
+// The type's name says it already.
+CLI::Validator unnamed(CLI::Validator validator) { return validator.description(""); }
+
 // What CLI11 fills; turned into a CommandLine afterwards.
 struct Raw {
   std::string scenario;
@@ -44,7 +49,7 @@ struct Raw {
 
 void add_colour(CLI::App* sub, Raw& raw) {
   sub->add_option("--color,--colour", raw.colour, "auto: on a terminal, unless NO_COLOR is set")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->check(unnamed(CLI::IsMember({"auto", "always", "never"})))
       ->type_name("auto|always|never");
 }
 
@@ -79,7 +84,7 @@ void add_kernels(CLI::App* sub, CommandLine& line, Raw& raw) {
   sub->add_flag("--no-cache", line.run.no_cache, "start with an empty kernel cache of its own")
       ->excludes(dir);
   sub->add_option("--jit", raw.jit, "who compiles run-time kernels; auto = NVRTC if it is there")
-      ->check(CLI::IsMember({"auto", "nvrtc", "host"}))
+      ->check(unnamed(CLI::IsMember({"auto", "nvrtc", "host"})))
       ->type_name("auto|nvrtc|host");
   sub->add_option("--engine", line.run.engine, "warmgate-engine to start instead of the one beside")
       ->type_name("FILE");
@@ -94,7 +99,7 @@ void add_running(CLI::App* sub, CommandLine& line, Raw& raw) {
   sub->add_option("--timeout", raw.timeout, "longest time of one run, e.g. 90 or 5min")
       ->type_name("TIME");
   sub->add_option("--today", line.run.today, "the date that `until` of an allow entry is held to")
-      ->check(CLI::Validator(check_date, kDate))
+      ->check(CLI::Validator(check_date, ""))
       ->type_name(kDate);
   sub->add_flag("--rebuild", line.run.rebuild,
                 "build the environments of wheels and worktrees anew, and download again");
@@ -103,12 +108,12 @@ void add_running(CLI::App* sub, CommandLine& line, Raw& raw) {
   sub->add_option("--metrics", line.run.metrics, "more metrics, as data; repeatable")
       ->type_name("FILE")
       ->allow_extra_args(false)
-      ->check(CLI::ExistingFile)
+      ->check(unnamed(CLI::ExistingFile))
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sub->add_option("--contracts", line.run.contracts, "more contracts, as programs; repeatable")
       ->type_name("FILE")
       ->allow_extra_args(false)
-      ->check(CLI::ExistingFile)
+      ->check(unnamed(CLI::ExistingFile))
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
@@ -172,7 +177,7 @@ void add_shrink(CLI::App& app, CommandLine& line, Raw& raw) {
       ->check(whole(1, plan::shrink::kMostLayers))
       ->type_name("N");
   shrink->add_option("--tokenizer", raw.tokenizer, "stub: write one that knows bytes; default none")
-      ->check(CLI::IsMember({"none", "stub"}))
+      ->check(unnamed(CLI::IsMember({"none", "stub"})))
       ->type_name("none|stub");
   shrink->add_flag("--force", wish.force, "write into a folder that is not empty");
   shrink->add_option("--scenario", wish.scenario, "write a gate scenario for it as well")
@@ -352,7 +357,10 @@ std::string suggestion(const CLI::App& app, const CommandLine& line) {
       known.push_back(sub->get_name());
     }
   }
-  const std::string name = left.front().substr(0, left.front().find('='));
+  const auto option = std::find_if(left.begin(), left.end(),
+                                   [](const std::string& w) { return w.rfind("-", 0) == 0; });
+  const std::string& wrong = option != left.end() ? *option : left.front();
+  const std::string name = wrong.substr(0, wrong.find('='));
   const std::string near = nearest(name, known);
   return near.empty() ? "" : "; did you mean '" + near + "'?";
 }
@@ -389,10 +397,21 @@ Parsed parse(int argc, const char* const* argv) {
     // CLI11 speaks of a missing subcommand where an unknown word stands in its place.
     if (line.command.empty() && !app.remaining(true).empty())
       text = "unknown command or option '" + app.remaining(true).front() + "'";
+    // CLI11 tells what is left from the end; a wrong option's value is not what is wrong.
+    if (!line.command.empty() && error.get_name() == "ExtrasError") {
+      const std::vector<std::string> left = app.remaining(true);
+      const auto option = std::find_if(left.begin(), left.end(),
+                                       [](const std::string& w) { return w.rfind("-", 0) == 0; });
+      text = option != left.end() ? "unknown option '" + *option + "'"
+                                  : "unexpected '" + left.front() + "'";
+    }
     const std::string help = line.command.empty() ? "warmgate" : "warmgate " + line.command;
     return wrong(text + near + "\nSee `" + help + " --help`.");
   }
   line.command = app.get_subcommands().front()->get_name();
+  // One descriptor, so that what a person reads goes elsewhere.
+  for (const char* stdout_path : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
+    if (line.json == stdout_path) line.json = "-";
   if (!raw.scenario.empty()) line.paths = {raw.scenario};
   // An unset variable in somebody's script arrives as an empty word.
   static const std::set<std::string> kOneFile = {"run", "ab", "step", "resolve", "plan", "keys"};

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "harness/contract/builtin.h"
 #include "harness/contract/fold.h"
@@ -65,9 +66,14 @@ class Judge {
         step(i);
       } else if (e.ev == "poisoned") {
         poisoned(i);
+      } else if (e.ev == "deadline") {
+        hung_ = true;
+      } else if (e.ev == "process_end" && was_killed(e)) {
+        ended_by_others_.insert(rank_of(e));
       }
     }
-    for (const auto& [where, begun] : open_) faulted(where.first, begun);
+    for (const auto& [where, begun] : open_)
+      if (hung_ || ended_by_others_.count(where.first) == 0) faulted(where.first, begun);
     std::vector<Finding> findings = fold_.take();
     if (findings.empty() && steps_ == 0)
       return not_observed(kName, {}, "the run ended before any dummy step");
@@ -113,6 +119,12 @@ class Judge {
     }
   }
 
+  // SIGKILL and SIGTERM come from outside (the memory killer, a peer's end, us): what the step was
+  // filled with is not why it did not come back, unless it hung before.
+  static bool was_killed(const trace::Event& e) {
+    return e.num("signal") == 9 || e.num("signal") == 15;
+  }
+
   // `poisoned` twice a step: status begin, then end with what the same probe gave before and after.
   void poisoned(std::size_t i) {
     const trace::Event& e = view_.event(i);
@@ -121,10 +133,12 @@ class Judge {
       open_[where] = i;
       return;
     }
+    if (text(e, "status") != "end") return;  // of which nothing is known
     open_.erase(where);
     ++poisoned_;
+    // Two probes that gave nothing have not shown that they agree.
     const nlohmann::json before = e.body.value("before"), after = e.body.value("after");
-    if (e.body.contains("before") && e.body.contains("after") && before == after) return;
+    if (!before.is_null() && before == after) return;
     Finding f = base("contents/" + where.second, i);
     f.expected = "the same result as before";
     f.seen = fmt::format("another one, with {} filled with {}", where.second, text(e, "value"));
@@ -177,8 +191,9 @@ class Judge {
   std::map<int, Limits> limits_;
   std::map<std::size_t, std::pair<std::int64_t, std::int64_t>> reached_;  // rule → value, limit
   std::map<std::pair<int, std::string>, std::size_t> open_;
+  std::set<int> ended_by_others_;  // ranks
   std::size_t steps_ = 0, poisoned_ = 0;
-  bool judged_ = false;
+  bool judged_ = false, hung_ = false;
   Fold fold_;
 };
 

@@ -120,6 +120,38 @@ TEST(DummyLegal, AStepThatPoisonKilled) {
   EXPECT_EQ(t.judged().findings.at(0).key, "contents/token_ids");
 }
 
+TEST(DummyLegal, AStepThatSomebodyElseKilledSaysNothingOfItsContents) {
+  for (const int signal : {9, 15}) {
+    Steps t;
+    t.step(8, 8, 8).add("poisoned", poison("begin")).signalled(signal, 0, false);
+    EXPECT_NE(t.judged().state, State::kBroken) << signal;
+  }
+  Steps own;  // a fault of its own
+  own.step(8, 8, 8).add("poisoned", poison("begin")).signalled(11, 0, false);
+  EXPECT_EQ(own.judged().state, State::kBroken);
+  Steps hung;
+  hung.step(8, 8, 8).add("poisoned", poison("begin"));
+  hung.add("deadline", {{"phase", "warmup"}, {"kind", "silence"}, {"after_s", 30}})
+      .signalled(9, 0, true);
+  EXPECT_EQ(hung.judged().state, State::kBroken);
+}
+
+TEST(DummyLegal, OnlyAnEndEndsAndTwoNothingsDoNotAgree) {
+  Steps unknown;
+  unknown.step(8, 8, 8)
+      .add("poisoned", poison("begin"))
+      .add("poisoned", poison("midway", "a", "a"));
+  EXPECT_EQ(unknown.judged().state, State::kBroken) << "it never ended";
+  Steps nothing;
+  nothing.step(8, 8, 8).add("poisoned", poison("begin"));
+  nothing.add("poisoned", {{"status", "end"},
+                           {"what", "token_ids"},
+                           {"value", "-1"},
+                           {"before", nullptr},
+                           {"after", nullptr}});
+  EXPECT_EQ(nothing.judged().state, State::kBroken);
+}
+
 TEST(DummyLegal, NotObserved) {
   EXPECT_EQ(Steps().judged().state, State::kNotObserved);
   TraceBuilder mute;

@@ -73,8 +73,8 @@ class KeysCovered : public Contract {
       f.events = late.events;
       findings.push_back(std::move(f));
     }
-    if (findings.empty() && !view.reached("serve"))
-      return not_observed(kName, {}, "the run ended before serving");
+    if (findings.empty() && !nothing_served(view).empty())
+      return not_observed(kName, {}, nothing_served(view));
     std::string why = launches ? "" : "launches are not observed; judged by what was compiled late";
     if (!view.completed("serve"))
       why +=

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 
@@ -37,6 +38,16 @@ struct Rank {
 
 // a - b, saturating: sizes are claims like everything else.
 std::int64_t above(std::int64_t a, std::int64_t b) { return elapsed_ns(b, a); }
+
+// "1073741824 bytes (1.00 GiB)": exact, and as a person says it.
+std::string size_text(std::int64_t bytes) {
+  const double size = std::abs(static_cast<double>(bytes));
+  if (size < 10 * 1048576.0) return fmt::format("{} bytes", bytes);
+  const bool gib = size >= 1073741824.0;
+  return fmt::format("{} bytes ({:.2f} {})", bytes,
+                     static_cast<double>(bytes) / (gib ? 1073741824.0 : 1048576.0),
+                     gib ? "GiB" : "MiB");
+}
 
 std::map<int, Rank> collect(const View& view) {
   std::map<int, Rank> out;
@@ -101,6 +112,8 @@ class MemoryCovers : public Contract {
       return not_observed(kName, {}, "no profiling said its peak_bytes and persistent_bytes");
     if (result.findings.empty() && !served)
       return not_observed(kName, {}, "the run ended before serving said its peak_bytes");
+    if (result.findings.empty() && !view.served())
+      return not_observed(kName, {}, nothing_served(view));
     result.notes = notes.take();
     return result;
   }
@@ -117,24 +130,25 @@ class MemoryCovers : public Contract {
   static Finding too_small(std::string key, const Use& use, const Use& profile, int rank) {
     Finding f = base(std::move(key), use.phase, rank);
     f.expected =
-        fmt::format("at most {} bytes of step memory, as profiling measured", profile.bytes);
-    f.seen = fmt::format("{} bytes in {}", use.bytes, use.phase);
+        fmt::format("at most {} of step memory, as profiling measured", size_text(profile.bytes));
+    f.seen = fmt::format("{} in {}", size_text(use.bytes), use.phase);
     f.message = fmt::format(
-        "{} took {} bytes above what lasts, profiling {}: {} bytes were left to "
-        "the KV cache that are not there",
-        use.phase, use.bytes, profile.bytes, above(use.bytes, profile.bytes));
+        "{} took {} above what lasts, profiling {}: {} were left to the KV cache that are not "
+        "there",
+        use.phase, size_text(use.bytes), size_text(profile.bytes),
+        size_text(above(use.bytes, profile.bytes)));
     f.events = {use.event, profile.event};
     return f;
   }
   static Finding too_large(const Use& profile, const Use& later, int rank) {
     Finding f = base("absurd", "profile", rank);
     f.expected =
-        fmt::format("at most twice the {} bytes of {}, and 1 GiB", later.bytes, later.phase);
-    f.seen = fmt::format("{} bytes in profile", profile.bytes);
+        fmt::format("at most twice the {} of {}, and 1 GiB", size_text(later.bytes), later.phase);
+    f.seen = fmt::format("{} in profile", size_text(profile.bytes));
     f.message = fmt::format(
-        "profiling took {} bytes of step memory, nothing after it more than {}: "
+        "profiling took {} of step memory, nothing after it more than {}: "
         "the difference is missing from the KV cache",
-        profile.bytes, later.bytes);
+        size_text(profile.bytes), size_text(later.bytes));
     f.events = {profile.event, later.event};
     return f;
   }
@@ -142,12 +156,12 @@ class MemoryCovers : public Contract {
                              const std::pair<std::int64_t, std::size_t>& peak, int rank) {
     Finding f = base("budget", "serve", rank);
     f.expected =
-        fmt::format("at most the {} bytes that the KV cache was sized within", budget.first);
-    f.seen = fmt::format("{} bytes in serve", peak.first);
+        fmt::format("at most the {} that the KV cache was sized within", size_text(budget.first));
+    f.seen = fmt::format("{} in serve", size_text(peak.first));
     f.message = fmt::format(
-        "serving took {} bytes in all, {} more than the engine may: what is made "
+        "serving took {} in all, {} more than the engine may: what is made "
         "after sizing was not counted",
-        peak.first, above(peak.first, budget.first));
+        size_text(peak.first), size_text(above(peak.first, budget.first)));
     f.events = {peak.second, budget.second};
     return f;
   }

@@ -82,6 +82,8 @@ View::View(const trace::Trace& trace) : trace_(trace), emits_(trace.emits()) {
   std::set<std::pair<int, std::string_view>> open;
   for (const trace::Event& e : trace.events) {
     const std::string_view named = text(e, "phase");
+    served_ =
+        served_ || e.ev == "request" || ((e.ev == "launch" || e.ev == "step") && named == "serve");
     const int rank = rank_of(e, unnamed);
     if (e.ev == "phase_begin") {
       current[rank] = named;
@@ -101,6 +103,11 @@ View::View(const trace::Trace& trace) : trace_(trace), emits_(trace.emits()) {
     phases_.push_back(it == current.end() ? std::string_view() : it->second);
   }
   for (const auto& [rank, phase] : open) broken_.insert(phase);
+}
+
+std::string nothing_served(const View& view) {
+  if (!view.reached("serve")) return "the run ended before serving";
+  return view.served() ? "" : "nothing was served: the run had no request";
 }
 
 const View& view_of(const Context& context) {

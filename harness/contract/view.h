@@ -53,6 +53,9 @@ class View {
   bool reached(std::string_view phase) const { return begun_.count(phase) != 0; }
   /// Every rank that began the phase also ended it with status ok, and at least one did.
   bool completed(std::string_view phase) const;
+  /// Some work was done in serve: a request, a step or a launch. A run without a workload ends its
+  /// serve phase all the same, and has shown nothing of it.
+  bool served() const { return served_; }
   bool emits(std::string_view kind) const;
   const std::vector<std::string>& declared() const { return declared_; }
 
@@ -63,7 +66,11 @@ class View {
   std::set<std::string, std::less<>> startup_;
   std::set<std::string_view> begun_, broken_;
   std::set<std::string> emits_;
+  bool served_ = false;
 };
+
+/// Why a promise about serving could not be looked at: "" where something was served.
+std::string nothing_served(const View& view);
 
 /// The context's view, made at the first call. One thread a context.
 const View& view_of(const Context& context);

@@ -108,8 +108,8 @@ class WorkspaceFits : public Contract {
       }
     }
     std::vector<Finding> findings = broken.take();
-    if (findings.empty() && !view.reached("serve"))
-      return not_observed(kName, {}, "the run ended before serving");
+    if (findings.empty() && !nothing_served(view).empty())
+      return not_observed(kName, {}, nothing_served(view));
     Result result = conclude(kName, std::move(findings));
     result.notes = noted.take();
     return result;

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <stdexcept>
 #include <system_error>
 
 #include "harness/trace/wire.h"
@@ -37,9 +38,14 @@ RowWriter::RowWriter(const std::filesystem::path& path) {
   std::error_code ignored;  // open() says it better
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
   // O_APPEND: rows of several threads never tear, and a file that is rotated away stays legal.
-  fd_ = UniqueFd(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644));
+  // O_NONBLOCK while opening: a FIFO that nobody reads would keep us waiting for ever.
+  fd_ = UniqueFd(::open(path.c_str(),
+                        O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+                        0644));
+  if (fd_.valid()) (void)::fcntl(fd_.get(), F_SETFL, ::fcntl(fd_.get(), F_GETFL) & ~O_NONBLOCK);
   if (!fd_.valid()) {
+    if (errno == ENXIO)
+      throw std::runtime_error("cannot write " + path.string() + ": nobody reads it");
     throw std::system_error(errno, std::generic_category(), "cannot write " + path.string());
   }
 }

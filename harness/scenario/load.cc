@@ -129,7 +129,9 @@ class Loader {
     if (tree) tree = checker_.check(tree, scenario_field(), "", true);
     if (!tree) return nullptr;
     if (leaf && !tree->find("scenario")) {
-      problems_.add(tree->place, "scenario", "missing; the name of the scenario");
+      problems_.add(
+          tree->place, "scenario",
+          "missing; the name of the scenario (a file without one is a base for `extends`)");
     }
     const NodePtr extends = tree->find("extends");
     if (!extends) return tree;
