@@ -14,7 +14,7 @@ namespace {
 
 using verdict::Verdict;
 
-constexpr std::size_t kMostGroups = 5, kMostEvents = 3, kMostLines = 8;
+constexpr std::size_t kMostGroups = 5, kMostEvents = 3, kMostDetailLines = 8;
 
 std::string event_text(const trace::Event& e) {
   return fmt::format(
@@ -205,7 +205,7 @@ std::string finding_piece(const MarkdownText& text, const MarkdownEntry& entry) 
   std::vector<std::string> lines;
   for (const verdict::Output& output : run->outputs) {
     for (const std::string& line : output.matched) {
-      if (lines.size() < kMostLines)
+      if (lines.size() < kMostDetailLines)
         lines.push_back(fmt::format("rank {} {}: {}", output.rank, output.stream, line));
     }
   }

@@ -15,7 +15,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "dummy-legal";
+constexpr const char* kDummyLegal = "dummy-legal";
 
 struct Limits {
   std::int64_t tokens = -1, requests = -1, length = -1;  // -1: unknown
@@ -49,9 +49,9 @@ constexpr std::array<Rule, 4> kRules = {{
     {"draft_rows", "draft_rows", "max_num_batched_tokens", &Limits::tokens, 0},
 }};
 
-class Judge {
+class DummyLegalJudge {
  public:
-  explicit Judge(const Context& context)
+  explicit DummyLegalJudge(const Context& context)
       : view_(view_of(context)), fallback_(started_with(context)) {}
 
   Result run() {
@@ -76,10 +76,10 @@ class Judge {
       if (hung_ || ended_by_others_.count(where.first) == 0) faulted(where.first, begun);
     std::vector<Finding> findings = fold_.take();
     if (findings.empty() && steps_ == 0)
-      return not_observed(kName, {}, "the run ended before any dummy step");
+      return not_observed(kDummyLegal, {}, "the run ended before any dummy step");
     if (findings.empty() && !judged_)
-      return not_applicable(kName, "no limit is known that a batch would have to obey");
-    return conclude(kName, std::move(findings), State::kKept, reach());
+      return not_applicable(kDummyLegal, "no limit is known that a batch would have to obey");
+    return conclude(kDummyLegal, std::move(findings), State::kKept, reach());
   }
 
  private:
@@ -163,7 +163,7 @@ class Judge {
 
   Finding base(std::string key, std::size_t i) const {
     Finding f;
-    f.contract = kName;
+    f.contract = kDummyLegal;
     f.key = std::move(key);
     f.phase = view_.phase(i);
     f.rank = rank_of(view_.event(i));
@@ -199,13 +199,13 @@ class Judge {
 
 class DummyLegal : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kDummyLegal; }
   std::string_view promise() const override {
     return "batches that start-up makes obey the limits of real ones, and their contents do not "
            "matter";
   }
   std::vector<std::string> needs() const override { return {"step"}; }
-  Result judge(const Context& context) const override { return Judge(context).run(); }
+  Result judge(const Context& context) const override { return DummyLegalJudge(context).run(); }
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "keys-covered";
+constexpr const char* kKeysCovered = "keys-covered";
 
 int one_rank(const std::set<int>& ranks) { return ranks.size() == 1 ? *ranks.begin() : -1; }
 
@@ -25,7 +25,7 @@ std::set<int> uncovered(const std::set<int>& launched, const KeyUse::Warmed* war
 
 class KeysCovered : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kKeysCovered; }
   std::string_view promise() const override {
     return "every key launched in serve was made ready in warmup, and nothing is compiled after "
            "ready";
@@ -38,7 +38,7 @@ class KeysCovered : public Contract {
     // From outside only what is compiled too late can be seen, and that a server said ready.
     const bool outside = view.emits("http");
     if (!launches && !outside)
-      return not_observed(kName, {"launch"}, "no source would have sent these events");
+      return not_observed(kKeysCovered, {"launch"}, "no source would have sent these events");
     const KeyUse use = key_use(view);
     std::vector<Finding> findings;
     for (const auto& [key, launched] : use.launched) {
@@ -74,18 +74,18 @@ class KeysCovered : public Contract {
       findings.push_back(std::move(f));
     }
     if (findings.empty() && !nothing_served(view).empty())
-      return not_observed(kName, {}, nothing_served(view));
+      return not_observed(kKeysCovered, {}, nothing_served(view));
     std::string why = launches ? "" : "launches are not observed; judged by what was compiled late";
     if (!view.completed("serve"))
       why +=
           (why.empty() ? "" : "; ") + std::string("serving did not end; judged as far as it came");
-    return conclude(kName, std::move(findings), State::kKept, why);
+    return conclude(kKeysCovered, std::move(findings), State::kKept, why);
   }
 
  private:
   static Finding base(const std::string& key, std::string phase, const std::set<int>& ranks) {
     Finding f;
-    f.contract = kName;
+    f.contract = kKeysCovered;
     f.phase = std::move(phase);
     f.key = key;
     f.rank = one_rank(ranks);

@@ -11,11 +11,11 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "keys-reachable";
+constexpr const char* kKeysReachable = "keys-reachable";
 
 class KeysReachable : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kKeysReachable; }
   std::string_view promise() const override {
     return "every warmed key is one that the dispatcher can produce";
   }
@@ -33,8 +33,9 @@ class KeysReachable : public Contract {
       told.emplace(kernel, i);
       for (std::string& key : e.strings("keys")) domain[kernel].insert(std::move(key));
     }
-    if (told.empty()) return not_observed(kName, {}, "no dispatcher told what it can produce");
-    Result result = conclude(kName, {});
+    if (told.empty())
+      return not_observed(kKeysReachable, {}, "no dispatcher told what it can produce");
+    Result result = conclude(kKeysReachable, {});
     std::set<std::string> unknown;
     for (const auto& [key, warmed] : use.warmed) {
       const auto it = told.find(warmed.kernel);
@@ -44,7 +45,7 @@ class KeysReachable : public Contract {
       }
       if (domain[warmed.kernel].count(key) != 0) continue;
       Finding f;
-      f.contract = kName;
+      f.contract = kKeysReachable;
       f.phase = "warmup";
       f.key = key;
       f.rank = warmed.ranks.size() == 1 ? *warmed.ranks.begin() : -1;

@@ -13,7 +13,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "keys-valid";
+constexpr const char* kKeysValid = "keys-valid";
 
 struct KeyState {
   bool checked = false, host_broken = false;
@@ -71,7 +71,7 @@ std::map<std::string, KeyState> states(const View& view, const KeyUse& use) {
 
 class KeysValid : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kKeysValid; }
   std::string_view promise() const override {
     return "every warmed key runs on the host with checked integers and compiles strictly for "
            "every listed architecture";
@@ -82,7 +82,7 @@ class KeysValid : public Contract {
     const View& view = view_of(context);
     const KeyUse use = key_use(view);
     if (use.warmed.empty() && !view.reached("warmup"))
-      return not_observed(kName, {}, "the run ended before warmup");
+      return not_observed(kKeysValid, {}, "the run ended before warmup");
     std::set<std::string> listed;
     if (context.resolved)
       listed.insert(context.resolved->architectures.begin(), context.resolved->architectures.end());
@@ -102,15 +102,15 @@ class KeysValid : public Contract {
       why += fmt::format("{}not compiled strictly for {}", why.empty() ? "" : "; ",
                          fmt::join(unseen, ", "));
     // Half an answer: without the host's check a lenient compile proves nothing.
-    if (findings.empty() && unchecked > 0) return not_observed(kName, {"check"}, why);
-    return conclude(kName, std::move(findings), State::kKept, why);
+    if (findings.empty() && unchecked > 0) return not_observed(kKeysValid, {"check"}, why);
+    return conclude(kKeysValid, std::move(findings), State::kKept, why);
   }
 
  private:
   static Finding finding(const std::string& key, const KeyUse::Warmed& warmed,
                          const KeyState& state, const std::set<std::string>& listed) {
     Finding f;
-    f.contract = kName;
+    f.contract = kKeysValid;
     f.phase = "warmup";
     f.key = key;
     f.rank = warmed.ranks.size() == 1 ? *warmed.ranks.begin() : -1;

@@ -15,7 +15,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "memory-covers";
+constexpr const char* kMemoryCovers = "memory-covers";
 
 /// Absurd: more than this many times what any later phase took at once, and this much on top.
 constexpr double kTooMany = 2;
@@ -78,7 +78,7 @@ std::map<int, Rank> collect(const View& view) {
 
 class MemoryCovers : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kMemoryCovers; }
   std::string_view promise() const override {
     return "serving takes no more step memory than profiling measured, and profiling not more than "
            "twice what any later phase takes plus 1 GiB";
@@ -107,13 +107,14 @@ class MemoryCovers : public Contract {
               kTooMany * static_cast<double>(rank.later->bytes) + static_cast<double>(kSlackBytes))
         fold.add(too_large(profile, *rank.later, number), "absurd");
     }
-    Result result = conclude(kName, fold.take());
+    Result result = conclude(kMemoryCovers, fold.take());
     if (result.findings.empty() && !measured)
-      return not_observed(kName, {}, "no profiling said its peak_bytes and persistent_bytes");
+      return not_observed(kMemoryCovers, {},
+                          "no profiling said its peak_bytes and persistent_bytes");
     if (result.findings.empty() && !served)
-      return not_observed(kName, {}, "the run ended before serving said its peak_bytes");
+      return not_observed(kMemoryCovers, {}, "the run ended before serving said its peak_bytes");
     if (result.findings.empty() && !view.served())
-      return not_observed(kName, {}, nothing_served(view));
+      return not_observed(kMemoryCovers, {}, nothing_served(view));
     result.notes = notes.take();
     return result;
   }
@@ -121,7 +122,7 @@ class MemoryCovers : public Contract {
  private:
   static Finding base(std::string key, std::string phase, int rank) {
     Finding f;
-    f.contract = kName;
+    f.contract = kMemoryCovers;
     f.key = std::move(key);
     f.phase = std::move(phase);
     f.rank = rank;

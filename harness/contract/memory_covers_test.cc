@@ -19,6 +19,7 @@ struct Memory : TraceBuilder {
   /// A phase with `step` bytes above the `lasting` ones at its end.
   Memory& of(const std::string& phase, std::int64_t lasting, std::int64_t step, int rank = 0) {
     begin(phase, rank);
+    if (phase == "serve") add("step", {{"kind", "real"}, {"rows", 1}, {"phase", phase}}, rank);
     add("phase_end",
         {{"phase", phase},
          {"status", "ok"},
@@ -35,6 +36,15 @@ TEST(MemoryCovers, KeptAtTheVeryByte) {
   Memory t;
   t.of("load", 100, 0).of("profile", 150, 40).of("kv", 900, 0).of("serve", 900, 40 + kSame);
   EXPECT_EQ(t.judged().state, State::kKept) << t.judged().why;
+}
+
+TEST(MemoryCovers, NothingServedHasShownNothing) {
+  Memory t;
+  t.of("load", 100, 0).of("profile", 150, 40).of("kv", 900, 0).begin("serve");
+  t.add("phase_end",
+        {{"phase", "serve"}, {"status", "ok"}, {"peak_bytes", 900}, {"persistent_bytes", 900}});
+  EXPECT_EQ(t.judged().state, State::kNotObserved);
+  EXPECT_NE(t.judged().why.find("nothing was served"), std::string::npos) << t.judged().why;
 }
 
 TEST(MemoryCovers, ServingMayNotTakeMoreThanProfilingMeasured) {

@@ -11,7 +11,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "nothing-left-behind";
+constexpr const char* kNothingLeftBehind = "nothing-left-behind";
 
 std::string_view last_part(std::string_view path) {
   const std::size_t slash = path.find_last_of('/');
@@ -86,7 +86,7 @@ class States {
   }
   Finding base(const std::string& field, std::size_t i) const {
     Finding f;
-    f.contract = kName;
+    f.contract = kNothingLeftBehind;
     f.phase = view_.phase(i);
     f.rank = rank_of(view_.event(i));
     f.key = "state/" + field;
@@ -101,7 +101,7 @@ class States {
 
 class NothingLeftBehind : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kNothingLeftBehind; }
   std::string_view promise() const override {
     return "after the run no process or file of it is left; blocks, lengths and cache contents are "
            "as before where the engine says so";
@@ -121,7 +121,7 @@ class NothingLeftBehind : public Contract {
         notes.push_back(maybe(e, i));
       } else if (e.ev == "leftover") {
         Finding f;
-        f.contract = kName;
+        f.contract = kNothingLeftBehind;
         f.phase = "shutdown";
         f.rank = e.rank && *e.rank >= 0 ? *e.rank : -1;
         f.key = key_of(e);
@@ -139,7 +139,7 @@ class NothingLeftBehind : public Contract {
           text(e, "status") == "ok" && has_number(e, "free_blocks") &&
           has_number(e, "total_blocks") && e.num("free_blocks") != e.num("total_blocks")) {
         Finding f;
-        f.contract = kName;
+        f.contract = kNothingLeftBehind;
         f.phase = view.phase(i);
         f.rank = e.rank && *e.rank >= 0 ? *e.rank : -1;
         f.key = "kv_blocks";
@@ -151,7 +151,7 @@ class NothingLeftBehind : public Contract {
         fold.add(std::move(f), "kv_blocks");
       }
     }
-    Result result = conclude(kName, fold.take(), State::kKept,
+    Result result = conclude(kNothingLeftBehind, fold.take(), State::kKept,
                              states.seen() > 0 ? "" : "the engine's own state was not told");
     result.notes = std::move(notes);
     return result;
@@ -161,7 +161,7 @@ class NothingLeftBehind : public Contract {
   // New in /dev/shm while the run went on, but perhaps not the run's.
   static Finding maybe(const trace::Event& e, std::size_t at) {
     Finding f;
-    f.contract = kName;
+    f.contract = kNothingLeftBehind;
     f.phase = "shutdown";
     f.key = key_of(e);
     f.expected = "nothing left";

@@ -50,11 +50,11 @@ std::size_t magnitude(std::int64_t count) {
   return count < 0 ? std::uint64_t{0} - bits : bits;
 }
 
-constexpr const char* kName = "numerics";
+constexpr const char* kNumerics = "numerics";
 
 Finding finding(const NumericCheck& c, const char* what, std::string expected, std::string seen) {
   Finding f;
-  f.contract = kName;
+  f.contract = kNumerics;
   f.phase = c.phase;
   f.layer = c.layer;
   f.layer_kind = c.layer_kind;
@@ -71,7 +71,7 @@ Finding finding(const NumericCheck& c, const char* what, std::string expected, s
 
 class Numerics : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kNumerics; }
   std::string_view promise() const override {
     return "row errors against an independent computation are at most 1/128, integers and layouts "
            "are exact, poison is gone";
@@ -82,7 +82,8 @@ class Numerics : public Contract {
     const View& view = view_of(context);
     const auto checks = numeric_checks(view);
     if (checks.empty())
-      return not_observed(kName, {}, "nothing that this engine ran was compared with a reference");
+      return not_observed(kNumerics, {},
+                          "nothing that this engine ran was compared with a reference");
     // One finding a tensor, kind and phase, with the worst of it: the error is part of its text.
     std::map<std::tuple<std::string, std::string, std::string, std::string, int>, Worst> all;
     std::int64_t compared = 0;
@@ -113,7 +114,7 @@ class Numerics : public Contract {
                          counted(magnitude(c->poisoned), "element") + " still poisoned"),
                  where_text(*c));
     }
-    return conclude(kName, fold.take(), State::kKept, measured(checks, compared));
+    return conclude(kNumerics, fold.take(), State::kKept, measured(checks, compared));
   }
 
  private:

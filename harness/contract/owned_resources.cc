@@ -12,7 +12,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "owned-resources";
+constexpr const char* kOwnedResources = "owned-resources";
 
 struct Layer {
   std::string kind, role;
@@ -52,7 +52,7 @@ std::string owned_text(const Layer* layer) {
 
 class OwnedResources : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kOwnedResources; }
   std::string_view promise() const override {
     return "what a phase requires of a layer is among what that layer owns";
   }
@@ -78,7 +78,7 @@ class OwnedResources : public Contract {
     }
     std::vector<Finding> findings = fold.take();
     for (Finding& f : findings) same_layers(layers, f);
-    Result result = conclude(kName, std::move(findings));
+    Result result = conclude(kOwnedResources, std::move(findings));
     result.notes = required_by_profile_alone(view);
     return result;
   }
@@ -88,7 +88,7 @@ class OwnedResources : public Contract {
                          const std::string& resource) {
     const trace::Event& e = view.event(i);
     Finding f;
-    f.contract = kName;
+    f.contract = kOwnedResources;
     f.phase = view.phase(i);
     f.layer = layer_of(e);
     f.layer_kind = text(e, "layer_kind");

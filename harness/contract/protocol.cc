@@ -14,7 +14,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "protocol";
+constexpr const char* kProtocol = "protocol";
 
 struct Source {
   std::vector<std::size_t> events;  // in the order of its lines, whatever its clock says
@@ -36,9 +36,9 @@ std::set<int> died(const View& view) {
   return out;
 }
 
-class Judge {
+class ProtocolJudge {
  public:
-  explicit Judge(const Context& context)
+  explicit ProtocolJudge(const Context& context)
       : view_(view_of(context)), trace_(context.trace), died_(died(view_)) {}
 
   Result run() {
@@ -48,7 +48,7 @@ class Judge {
       return not_applicable(kName, "a server speaks no protocol of ours");
     hellos();
     for (auto& [name, source] : sources_) sequence(name, source);
-    return conclude(kName, std::move(findings_), State::kKept,
+    return conclude(kProtocol, std::move(findings_), State::kKept,
                     died_.empty() ? "" : "a worker that died owes no bye and no phase_end");
   }
 
@@ -56,7 +56,7 @@ class Judge {
   void add(std::string key, int rank, std::string expected, std::string seen, std::string message,
            std::vector<std::size_t> events, std::string phase = "") {
     Finding f;
-    f.contract = kName;
+    f.contract = kProtocol;
     f.key = std::move(key);
     f.rank = rank;
     f.expected = std::move(expected);
@@ -225,13 +225,13 @@ class Judge {
 
 class Protocol : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kProtocol; }
   std::string_view promise() const override {
     return "hello first, every phase begun is ended, phases in the declared order, lines legal, "
            "bye";
   }
   std::vector<std::string> needs() const override { return {}; }
-  Result judge(const Context& context) const override { return Judge(context).run(); }
+  Result judge(const Context& context) const override { return ProtocolJudge(context).run(); }
 };
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "ranks-agree";
+constexpr const char* kRanksAgree = "ranks-agree";
 
 // A run of equal operations; positions count operations from the first of the communicator.
 struct Run {
@@ -61,19 +61,19 @@ std::optional<Divergence> diverge(const Order& a, const Order& b, bool ends_coun
   }
 }
 
-class Judge {
+class RanksAgreeJudge {
  public:
-  explicit Judge(const Context& context) : context_(context), view_(view_of(context)) {}
+  explicit RanksAgreeJudge(const Context& context) : context_(context), view_(view_of(context)) {}
 
   Result run() {
     collect();
     if (context_.trace.world <= 1 && ranks_.size() <= 1)
-      return not_applicable(kName, "one rank has nobody to agree with");
+      return not_applicable(kRanksAgree, "one rank has nobody to agree with");
     if (orders_.empty() && ends_.empty())
-      return not_observed(kName, {}, "no rank entered a collective");
+      return not_observed(kRanksAgree, {}, "no rank entered a collective");
     for (const auto& [communicator, by_rank] : orders_) compare(communicator, by_rank);
     failure();
-    return conclude(kName, std::move(findings_));
+    return conclude(kRanksAgree, std::move(findings_));
   }
 
  private:
@@ -104,7 +104,7 @@ class Judge {
       const auto found = diverge(first->second, other->second, both);
       if (!found) continue;
       Finding f;
-      f.contract = kName;
+      f.contract = kRanksAgree;
       f.key = fmt::format("{}/order", communicator);
       f.rank = other->first;
       f.expected = fmt::format("operation {}: {}, as rank {} entered", found->position,
@@ -173,7 +173,7 @@ class Judge {
 
   Finding failed(const Cause& cause, int rank, std::size_t event) const {
     Finding f;
-    f.contract = kName;
+    f.contract = kRanksAgree;
     f.phase = cause.phase;
     f.rank = rank;
     f.events = {cause.event, event};
@@ -191,7 +191,7 @@ class Judge {
 
 class RanksAgree : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kRanksAgree; }
   std::string_view promise() const override {
     return "per communicator every rank enters the same operations in the same order; one rank's "
            "failure soon ends all, and is named";
@@ -199,8 +199,8 @@ class RanksAgree : public Contract {
   std::vector<std::string> needs() const override { return {}; }
   Result judge(const Context& context) const override {
     if (context.trace.world > 1 && !View(context.trace).emits("collective"))
-      return not_observed(kName, {"collective"}, "no source would have sent these events");
-    return Judge(context).run();
+      return not_observed(kRanksAgree, {"collective"}, "no source would have sent these events");
+    return RanksAgreeJudge(context).run();
   }
 };
 

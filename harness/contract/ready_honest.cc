@@ -14,27 +14,28 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "ready-honest";
+constexpr const char* kReadyHonest = "ready-honest";
 
 struct Span {
   std::size_t begin = 0, end = 0;
   bool ended = false;
 };
 
-class Judge {
+class ReadyHonestJudge {
  public:
-  explicit Judge(const Context& context)
+  explicit ReadyHonestJudge(const Context& context)
       : view_(view_of(context)), unnamed_(context.trace.world <= 1 ? 0 : -1) {}
 
   Result run() {
     collect();
-    if (ready_.empty()) return not_observed(kName, {}, "the run ended before anything was ready");
+    if (ready_.empty())
+      return not_observed(kReadyHonest, {}, "the run ended before anything was ready");
     for (const auto& [where, span] : phases_) judge_phase(where.first, where.second, span);
     for (std::size_t i = 0; i < view_.size(); ++i) judge_work(i);
     std::vector<Finding> findings = fold_.take();
     for (Finding& finding : served_at_ready(view_)) findings.push_back(std::move(finding));
     return conclude(
-        kName, std::move(findings), State::kKept,
+        kReadyHonest, std::move(findings), State::kKept,
         phases_.empty() ? "no start-up phase was seen; only the order of what followed" : "");
   }
 
@@ -112,7 +113,7 @@ class Judge {
 
   static Finding base(std::string key, std::string phase, int rank) {
     Finding f;
-    f.contract = kName;
+    f.contract = kReadyHonest;
     f.key = std::move(key);
     f.phase = std::move(phase);
     f.rank = rank;
@@ -129,14 +130,14 @@ class Judge {
 
 class ReadyHonest : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kReadyHonest; }
   std::string_view promise() const override {
     return "ready is not said before start-up is done on every rank; no warmup work follows it, "
            "what "
            "is asked then is served, and the second request is as good as the third";
   }
   std::vector<std::string> needs() const override { return {"ready", "phase_begin", "phase_end"}; }
-  Result judge(const Context& context) const override { return Judge(context).run(); }
+  Result judge(const Context& context) const override { return ReadyHonestJudge(context).run(); }
 };
 
 }  // namespace

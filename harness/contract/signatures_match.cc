@@ -14,7 +14,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "signatures-match";
+constexpr const char* kSignaturesMatch = "signatures-match";
 
 std::vector<std::string_view> arguments(std::string_view signature) {
   std::vector<std::string_view> out;
@@ -63,7 +63,7 @@ struct Where {
 
 class SignaturesMatch : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kSignaturesMatch; }
   std::string_view promise() const override {
     return "for each kernel and layer kind, the argument signatures of serving are among those of "
            "start-up";
@@ -104,10 +104,10 @@ class SignaturesMatch : public Contract {
     }
     std::vector<Finding> findings = fold.take();
     if (findings.empty() && compared == 0)
-      return not_observed(kName, {},
+      return not_observed(kSignaturesMatch, {},
                           unwarmed > 0 ? "nothing that serving launches was launched before ready"
                                        : "no launch of serving carries a signature");
-    return conclude(kName, std::move(findings), State::kKept,
+    return conclude(kSignaturesMatch, std::move(findings), State::kKept,
                     unwarmed == 0 ? ""
                                   : fmt::format("{} first launched in serve: nothing to compare",
                                                 counted(unwarmed, "kernel")));
@@ -122,7 +122,7 @@ class SignaturesMatch : public Contract {
           return distance(wanted, arguments(a.first)) < distance(wanted, arguments(b.first));
         });
     Finding f;
-    f.contract = kName;
+    f.contract = kSignaturesMatch;
     f.phase = "serve";
     f.layer = served.layer;
     f.layer_kind = where.kind;

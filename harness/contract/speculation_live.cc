@@ -10,7 +10,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "speculation-live";
+constexpr const char* kSpeculationLive = "speculation-live";
 
 struct Counter {
   double value = 0;
@@ -20,7 +20,7 @@ using Counters = std::map<std::string, Counter, std::less<>>;
 
 class SpeculationLive : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kSpeculationLive; }
   std::string_view promise() const override { return "drafts are made and counted consistently"; }
   std::vector<std::string> needs() const override { return {}; }
 
@@ -36,9 +36,9 @@ class SpeculationLive : public Contract {
       if (name == "drafts" || name == "draft_tokens" || name == "accepted_tokens")
         ranks[rank_of(e)][std::string(name)] = {e.real("value"), i};
     }
-    if (ranks.empty()) return not_applicable(kName, "nothing counts drafts");
-    if (served == 0) return not_observed(kName, {}, "no request was served");
-    Result result = conclude(kName, {}, State::kKept, "");
+    if (ranks.empty()) return not_applicable(kSpeculationLive, "nothing counts drafts");
+    if (served == 0) return not_observed(kSpeculationLive, {}, "no request was served");
+    Result result = conclude(kSpeculationLive, {}, State::kKept, "");
     for (const auto& [rank, counters] : ranks) judge_rank(result, rank, counters, served);
     if (!result.findings.empty()) result.state = State::kBroken;
     return result;
@@ -85,7 +85,7 @@ class SpeculationLive : public Contract {
   static Finding finding(int rank, std::string key, std::string expected, std::string seen,
                          std::vector<std::size_t> events) {
     Finding f;
-    f.contract = kName;
+    f.contract = kSpeculationLive;
     f.phase = "serve";
     f.rank = rank;
     f.key = std::move(key);

@@ -13,7 +13,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "starts";
+constexpr const char* kStarts = "starts";
 
 struct Trouble {
   std::size_t event;
@@ -24,7 +24,7 @@ struct Trouble {
 Finding make(int rank, std::string phase, std::string key, std::string expected, std::string seen,
              std::string message, std::size_t event) {
   Finding f;
-  f.contract = kName;
+  f.contract = kStarts;
   f.phase = std::move(phase);
   f.rank = rank;
   f.key = std::move(key);
@@ -66,7 +66,7 @@ std::vector<Trouble> troubles(const View& view) {
 
 class Starts : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kStarts; }
   std::string_view promise() const override {
     return "every phase ends well on every rank; the first worker that failed is named";
   }
@@ -77,7 +77,7 @@ class Starts : public Contract {
     std::vector<Trouble> all = troubles(view);
     if (all.empty()) return without_trouble(view);
     Result result;
-    result.contract = kName;
+    result.contract = kStarts;
     result.state = State::kBroken;
     const auto cause = first_cause(view);
     if (cause) {
@@ -130,7 +130,7 @@ class Starts : public Contract {
       if (e.ev == "phase_begin") ++begun;
     }
     if (!phases && begun == 0)
-      return not_observed(kName, {"phase_begin", "phase_end"}, "no source tells of phases");
+      return not_observed(kStarts, {"phase_begin", "phase_end"}, "no source tells of phases");
     std::vector<Finding> findings;
     if (begun == 0)
       findings.push_back(make(-1, "", "no phase", "phases that begin and end", "none",
@@ -139,7 +139,7 @@ class Starts : public Contract {
       findings.push_back(make(-1, "", "never ready", "ready", "none",
                               "every worker ended by itself, and none was ever ready", 0));
     for (Finding& f : findings) f.events.clear();
-    return conclude(kName, std::move(findings));
+    return conclude(kStarts, std::move(findings));
   }
 };
 

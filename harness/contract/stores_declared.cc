@@ -10,11 +10,11 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "stores-declared";
+constexpr const char* kStoresDeclared = "stores-declared";
 
 class StoresDeclared : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kStoresDeclared; }
   std::string_view promise() const override {
     return "cache stores are in the state that was asked for, and written only where they were "
            "told to be";
@@ -24,7 +24,7 @@ class StoresDeclared : public Contract {
   Result judge(const Context& context) const override {
     const View& view = view_of(context);
     std::map<std::string, std::size_t> told;  // store → the event that says where it is
-    Result result = conclude(kName, {}, State::kKept, "");
+    Result result = conclude(kStoresDeclared, {}, State::kKept, "");
     bool asked = false;
     for (std::size_t i = 0; i < view.size(); ++i) {
       const trace::Event& e = view.event(i);
@@ -47,14 +47,14 @@ class StoresDeclared : public Contract {
     }
     if (!result.findings.empty()) result.state = State::kBroken;
     if (!asked && result.findings.empty() && result.notes.empty())
-      return not_applicable(kName, "no state of a cache store was asked for");
+      return not_applicable(kStoresDeclared, "no state of a cache store was asked for");
     return result;
   }
 
  private:
   static Finding base(const std::string& key, std::size_t event) {
     Finding f;
-    f.contract = kName;
+    f.contract = kStoresDeclared;
     f.key = key;
     f.events = {event};
     return f;

@@ -82,8 +82,6 @@ View::View(const trace::Trace& trace) : trace_(trace), emits_(trace.emits()) {
   std::set<std::pair<int, std::string_view>> open;
   for (const trace::Event& e : trace.events) {
     const std::string_view named = text(e, "phase");
-    served_ =
-        served_ || e.ev == "request" || ((e.ev == "launch" || e.ev == "step") && named == "serve");
     const int rank = rank_of(e, unnamed);
     if (e.ev == "phase_begin") {
       current[rank] = named;
@@ -95,12 +93,12 @@ View::View(const trace::Trace& trace) : trace_(trace), emits_(trace.emits()) {
       open.erase({rank, named});
       if (text(e, "status") != "ok") broken_.insert(named);
     }
-    if (!named.empty()) {
-      phases_.push_back(named);
-      continue;
-    }
     const auto it = current.find(rank);
-    phases_.push_back(it == current.end() ? std::string_view() : it->second);
+    phases_.push_back(!named.empty()        ? named
+                      : it == current.end() ? std::string_view()
+                                            : it->second);
+    const bool work = e.ev == "launch" || e.ev == "step" || e.ev == "workspace";
+    served_ = served_ || e.ev == "request" || (work && phases_.back() == "serve");
   }
   for (const auto& [rank, phase] : open) broken_.insert(phase);
 }

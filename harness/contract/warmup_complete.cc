@@ -12,7 +12,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "warmup-complete";
+constexpr const char* kWarmupComplete = "warmup-complete";
 
 struct Stage {
   bool requested = false, done = false, failed = false, skipped = false, declared = false;
@@ -20,9 +20,9 @@ struct Stage {
   std::vector<std::size_t> events;
 };
 
-class Judge {
+class WarmupCompleteJudge {
  public:
-  explicit Judge(const Context& context) : view_(view_of(context)) {}
+  explicit WarmupCompleteJudge(const Context& context) : view_(view_of(context)) {}
 
   Result run() {
     const auto ended = ended_ranks();
@@ -31,13 +31,13 @@ class Judge {
     if (launches) reach();
     std::vector<Finding> findings = fold_.take();
     if (findings.empty() && ended.empty())
-      return not_observed(kName, {}, "the run ended before warmup did");
+      return not_observed(kWarmupComplete, {}, "the run ended before warmup did");
     std::string why;
     if (!launches)
       why = "which stages serving reaches is not observed (no launch events)";
     else if (!view_.reached("serve"))
       why = "the run ended before serving; only the requested stages were judged";
-    return conclude(kName, std::move(findings), State::kKept, why);
+    return conclude(kWarmupComplete, std::move(findings), State::kKept, why);
   }
 
  private:
@@ -134,7 +134,7 @@ class Judge {
 
   static Finding base(std::string key, std::string phase, int rank) {
     Finding f;
-    f.contract = kName;
+    f.contract = kWarmupComplete;
     f.key = std::move(key);
     f.phase = std::move(phase);
     f.rank = rank;
@@ -147,13 +147,13 @@ class Judge {
 
 class WarmupComplete : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kWarmupComplete; }
   std::string_view promise() const override {
     return "every requested warmup step was done or its skip declared, and stages that serving "
            "reaches were reached before ready";
   }
   std::vector<std::string> needs() const override { return {"stage", "skip"}; }
-  Result judge(const Context& context) const override { return Judge(context).run(); }
+  Result judge(const Context& context) const override { return WarmupCompleteJudge(context).run(); }
 };
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "workspace-fits";
+constexpr const char* kWorkspaceFits = "workspace-fits";
 
 struct Need {
   std::int64_t reserved = -1, asked = -1;  // bytes; -1: nothing
@@ -46,7 +46,7 @@ std::map<std::pair<std::string, int>, Reserved> by_kind(const Needs& needs) {
   return out;
 }
 
-Needs collect(const View& view) {
+Needs needs_of(const View& view) {
   Needs out;
   for (std::size_t i = 0; i < view.size(); ++i) {
     const trace::Event& e = view.event(i);
@@ -85,7 +85,7 @@ Needs collect(const View& view) {
 
 class WorkspaceFits : public Contract {
  public:
-  std::string_view name() const override { return kName; }
+  std::string_view name() const override { return kWorkspaceFits; }
   std::string_view promise() const override {
     return "for each layer kind alone, serving asks no more of the workspace than start-up "
            "reserved; it does not grow after ready or when locked";
@@ -94,7 +94,7 @@ class WorkspaceFits : public Contract {
 
   Result judge(const Context& context) const override {
     const View& view = view_of(context);
-    const Needs needs = collect(view);
+    const Needs needs = needs_of(view);
     const auto kinds = by_kind(needs);
     Fold broken, noted;
     for (const auto& [where, need] : needs) {
@@ -109,8 +109,8 @@ class WorkspaceFits : public Contract {
     }
     std::vector<Finding> findings = broken.take();
     if (findings.empty() && !nothing_served(view).empty())
-      return not_observed(kName, {}, nothing_served(view));
-    Result result = conclude(kName, std::move(findings));
+      return not_observed(kWorkspaceFits, {}, nothing_served(view));
+    Result result = conclude(kWorkspaceFits, std::move(findings));
     result.notes = noted.take();
     return result;
   }
@@ -123,7 +123,7 @@ class WorkspaceFits : public Contract {
   static Finding about(const Needs::key_type& where, const Need& need) {
     const auto& [kind, consumer, rank] = where;
     Finding f;
-    f.contract = kName;
+    f.contract = kWorkspaceFits;
     f.phase = "serve";
     f.layer = need.layer;
     f.layer_kind = kind;
