@@ -64,7 +64,8 @@ __attribute__((no_sanitize("address", "undefined", "thread"), optimize("O3"))) b
   return (halves[0] | halves[1]) != 0;
 }
 
-Capture::Capture(const std::vector<std::string>& secrets) : secrets_(secrets) {
+Capture::Capture(const std::vector<std::string>& secrets)
+    : secrets_(secrets), margin_(trace::kShapeMargin) {
   for (const std::string& secret : secrets) margin_ = std::max(margin_, secret.size());
 }
 
@@ -125,16 +126,19 @@ void Capture::scan(std::string_view bytes) {
 
 void Capture::line(std::string_view text) {
   if (!may_hold_cause(text) || !looks_like_cause(text)) return;
-  std::string masked = mask_part(text, 0, kLineBytes, secrets_);
-  while (!masked.empty() && masked.back() == '\r') masked.pop_back();
+  std::string kept(text.substr(0, kLineBytes + margin_));
   if (first_.size() < kMatchedLines / 2) {
-    first_.push_back(std::move(masked));
+    first_.push_back(std::move(kept));
   } else if (last_.size() < kMatchedLines / 2) {
-    last_.push_back(std::move(masked));
+    last_.push_back(std::move(kept));
   } else {
-    last_[next_last_] = std::move(masked);
+    last_[next_last_] = std::move(kept);
     next_last_ = (next_last_ + 1) % last_.size();
   }
+}
+
+std::string Capture::masked(std::string_view text, std::size_t begin, std::size_t end) {
+  return mask_part(text, begin, end, secrets_, &found_);
 }
 
 void Capture::finish(verdict::Output& out) {
@@ -144,17 +148,23 @@ void Capture::finish(verdict::Output& out) {
   if (total_ <= kHeadBytes + kTailBytes) {
     // Everything is still here, in two overlapping pieces.
     const std::size_t missing = total_ - std::min<std::size_t>(head_.size(), total_);
-    out.head = mask(head_ + tail_.substr(tail_.size() - missing), secrets_);
+    const std::string all = head_ + tail_.substr(tail_.size() - missing);
+    out.head = masked(all, 0, all.size());
     out.tail.clear();
   } else {
-    out.head = mask_part(head_, 0, kHeadBytes, secrets_);
-    out.tail =
-        mask_part(tail_, tail_.size() - std::min(kTailBytes, tail_.size()), tail_.size(), secrets_);
+    out.head = masked(head_, 0, kHeadBytes);
+    out.tail = masked(tail_, tail_.size() - std::min(kTailBytes, tail_.size()), tail_.size());
   }
-  out.matched = first_;
-  for (std::size_t i = 0; i < last_.size(); ++i) {
-    out.matched.push_back(last_[(next_last_ + i) % last_.size()]);
-  }
+  const auto keep = [&](const std::string& text) {
+    std::string line = masked(text, 0, kLineBytes);
+    while (!line.empty() && line.back() == '\r') line.pop_back();
+    out.matched.push_back(std::move(line));
+  };
+  out.matched.clear();
+  for (const std::string& text : first_) keep(text);
+  for (std::size_t i = 0; i < last_.size(); ++i) keep(last_[(next_last_ + i) % last_.size()]);
+  std::sort(found_.begin(), found_.end());
+  found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
 }
 
 }  // namespace warmgate::target

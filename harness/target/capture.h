@@ -32,12 +32,15 @@ class Capture {
   explicit Capture(const std::vector<std::string>& secrets);
   void feed(std::string_view bytes);
   std::uint64_t bytes() const { return total_; }
+  /// What turned out to be a secret by its shape; after finish().
+  const std::vector<std::string>& found() const { return found_; }
   /// Head, tail (what follows the head, "" if the head holds all) and matched lines, masked.
   void finish(verdict::Output& out);
 
  private:
   void scan(std::string_view bytes);
   void line(std::string_view text);
+  std::string masked(std::string_view text, std::size_t begin, std::size_t end);
   void keep_tail(std::string_view bytes);
 
   const std::vector<std::string>& secrets_;
@@ -46,7 +49,8 @@ class Capture {
   std::string head_, tail_;
   std::string rest_;  // an unfinished line, at most kLineBytes + margin of it
   bool rest_cut_ = false;
-  std::vector<std::string> first_, last_;
+  std::vector<std::string> first_, last_;  // as they came; masked at the end, when few are left
+  std::vector<std::string> found_;
   std::size_t next_last_ = 0;
 };
 

@@ -77,30 +77,36 @@ std::vector<std::string> files_below(const fs::path& folder, std::size_t limit) 
   return out;
 }
 
-namespace {
-
-void mask_strings(trace::json& value, const std::vector<std::string>& secrets) {
-  if (value.is_string()) {
-    const std::string& text = value.get_ref<const std::string&>();
-    std::string masked = mask(text, secrets);
-    if (masked != text) value = std::move(masked);
-  } else if (value.is_structured()) {
-    for (auto& item : value) mask_strings(item, secrets);
+void mask_events(std::vector<trace::Event>& events, const std::vector<std::string>& secrets,
+                 std::vector<std::string>* found) {
+  for (trace::Event& event : events) {
+    trace::json body = event.body.to_json();
+    mask_json(body, secrets, found);
+    event.body = trace::Fields(body);
   }
 }
 
-}  // namespace
-
-void mask_events(trace::Trace& trace, const std::vector<std::string>& secrets) {
-  for (trace::Event& event : trace.events) {
-    trace::json body = event.body.to_json();
-    mask_strings(body, secrets);
-    event.body = trace::Fields(body);
-  }
+void mask_events(trace::Trace& trace, const std::vector<std::string>& secrets,
+                 std::vector<std::string>* found) {
+  mask_events(trace.events, secrets, found);
   for (trace::BadLine& line : trace.bad_lines) {
-    line.excerpt = mask(line.excerpt, secrets);
+    line.excerpt = trace::mask_part(line.excerpt, 0, line.excerpt.size(), secrets, found);
     line.why = mask(line.why, secrets);
   }
+}
+
+void mask_found(TargetResult& result, std::vector<std::string> found) {
+  found = trace::spellings(std::move(found));
+  if (found.empty()) return;
+  mask_events(result.trace, found);
+  for (verdict::Output& output : result.outputs) {
+    output.head = mask(output.head, found);
+    output.tail = mask(output.tail, found);
+    for (std::string& line : output.matched) line = mask(line, found);
+  }
+  result.infra_error = mask(result.infra_error, found);
+  result.hang_phase = mask(result.hang_phase, found);
+  result.secrets = std::move(found);
 }
 
 }  // namespace warmgate::target

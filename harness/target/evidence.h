@@ -25,7 +25,15 @@ std::string oom_evidence(const verdict::WorkerEnd& end, const std::string& sourc
 /// Files below `folder`, relative, sorted, at most `limit`.
 std::vector<std::string> files_below(const std::filesystem::path& folder, std::size_t limit);
 
-/// Masks every string of every event (bodies and sources stay otherwise as they are).
-void mask_events(trace::Trace& trace, const std::vector<std::string>& secrets);
+/// Masks every string of every event (bodies and sources stay otherwise as they are). What shows by
+/// its shape is appended to `found`.
+void mask_events(std::vector<trace::Event>& events, const std::vector<std::string>& secrets,
+                 std::vector<std::string>* found = nullptr);
+void mask_events(trace::Trace& trace, const std::vector<std::string>& secrets,
+                 std::vector<std::string>* found = nullptr);
+
+/// What showed by its shape somewhere is masked wherever else it stands, and kept in
+/// result.secrets for those who write more than the result.
+void mask_found(TargetResult& result, std::vector<std::string> found);
 
 }  // namespace warmgate::target

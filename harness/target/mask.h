@@ -1,46 +1,48 @@
 // Secrets are masked by value: wherever a token turns up (a log, an argument, an event), not only
-// where its name does.
+// where its name does. What shows by its shape is masked too: harness/trace/secrets.h.
 #pragma once
 
 #include <cstddef>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "harness/trace/secrets.h"
+
 namespace warmgate::target {
 
-inline constexpr std::string_view kMask = "[secret]";
-/// Shorter values would mask ordinary words.
-inline constexpr std::size_t kMinSecretBytes = 6;
-
-/// True for names like HF_TOKEN, AWS_SECRET_ACCESS_KEY, DB_PASSWORD; false for KEYBOARD,
-/// TOKENIZERS_…
-bool is_secret_name(std::string_view name);
+using trace::is_secret_name;
+using trace::kMask;
+using trace::kMinSecretBytes;
+using trace::mask_part;
 
 /// Values (at least 6 bytes) of the variables of `environ` (NAME=value, null-terminated) whose name
-/// is a secret's, and passwords of URLs with user:password@ in any variable. Sorted, longest first.
+/// is a secret's, and what in any variable is one by its shape. Sorted, longest first.
 std::vector<std::string> collect_secrets(const char* const* environ);
 
-/// `text` with every occurrence of a secret replaced by kMask. Where secrets overlap, the whole
-/// stretch is.
+/// `text` with every secret replaced by kMask: those listed, and those that show by their shape.
+/// Where secrets overlap, the whole stretch is.
 std::string mask(std::string_view text, const std::vector<std::string>& secrets);
 
-/// As mask() of the whole `text`, but keeps only what came from bytes [begin, end): a secret that
-/// crosses a border is masked, never cut in half.
-std::string mask_part(std::string_view text, std::size_t begin, std::size_t end,
-                      const std::vector<std::string>& secrets);
+/// Every string in it; what shows by its shape is appended to `found`.
+void mask_json(nlohmann::json& value, const std::vector<std::string>& secrets,
+               std::vector<std::string>* found = nullptr);
 
-/// Finds whether any secret occurs in a stream that comes in pieces.
+/// Finds whether any secret occurs in a stream that comes in pieces, also one that is known by its
+/// shape alone.
 class SecretSpotter {
  public:
   explicit SecretSpotter(const std::vector<std::string>& secrets);
   void feed(std::string_view bytes);
-  bool seen() const { return seen_; }
+  bool seen() const;
 
  private:
   std::vector<std::string> needles_;  // as they are, and as JSON writes them
   std::size_t longest_ = 0;
   std::string carry_;
+  static constexpr std::size_t kLongestLine = 64 * 1024;
+  std::string line_;  // the last one, as far as it has come
   bool seen_ = false;
 };
 

@@ -430,10 +430,16 @@ class Run {
             trace::harness_event("leftover", {{"what", "file"}, {"path", "tmp/" + file}}));
       }
     }
-    // What a companion heard or read was never looked at by a spotter.
-    if (secret || companion_) mask_events(result_.trace, spec_.secrets);
+    std::vector<std::string> found;
+    for (const auto& worker : workers_) {
+      const std::vector<std::string> more = worker->found_secrets();
+      found.insert(found.end(), more.begin(), more.end());
+    }
+    if (secret) mask_events(result_.trace, spec_.secrets, &found);
+    mask_events(harness_events_, spec_.secrets, &found);
     for (trace::Event& event : harness_events_) result_.trace.events.push_back(std::move(event));
     result_.trace.sort_by_time();
+    mask_found(result_, std::move(found));
   }
 
   void finish(const Worker& worker, bool kernel_killed) {

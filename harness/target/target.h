@@ -70,6 +70,8 @@ struct TargetResult {
   bool finished = false;              // the companion said that its work was over
   bool ended_early = false;           // a worker ended before it said so
   double wall_s = 0;
+  /// What turned out to be a secret while it ran; masked in all of the above.
+  std::vector<std::string> secrets;
 };
 
 /// Set by a signal handler or another thread; polled through an eventfd, so cancelling is prompt.

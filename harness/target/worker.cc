@@ -278,4 +278,10 @@ void Worker::finish() {
   }
 }
 
+std::vector<std::string> Worker::found_secrets() const {
+  std::vector<std::string> out = stdout_.found();
+  out.insert(out.end(), stderr_.found().begin(), stderr_.found().end());
+  return out;
+}
+
 }  // namespace warmgate::target

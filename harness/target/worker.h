@@ -56,6 +56,8 @@ class Worker {
   std::int64_t ended_ns() const { return ended_ns_; }
   bool peak_exact() const { return peak_exact_; }
   bool saw_secret() const { return spotter_.seen(); }
+  /// What it printed that is a secret by its shape. After finish().
+  std::vector<std::string> found_secrets() const;
   /// Lines it printed that look like a cause; for evidence. After finish().
   const std::vector<verdict::Output>& outputs() const { return outputs_; }
 
