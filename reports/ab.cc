@@ -8,13 +8,15 @@
 
 #include "harness/trace/vocabulary.h"
 #include "reports/artefacts.h"
+#include "reports/evidence.h"
 #include "reports/sections.h"
 #include "reports/words.h"
 
 namespace warmgate::reports {
 namespace {
 
-constexpr std::size_t kLabel = 24;
+constexpr std::size_t kLabel = 28;
+constexpr const char* kUnseen = "-";
 
 std::string joined(const std::vector<std::string>& items, std::string_view by) {
   std::string out;
@@ -111,8 +113,49 @@ class Table {
   void head() {
     row("", a_.name, b_.name);
     row("behaviours", behaviours_of(a_), behaviours_of(b_));
-    row("outcome", outcome_of(a_), outcome_of(b_));
     row("runs", std::to_string(a_.runs.size()), std::to_string(b_.runs.size()));
+  }
+
+  // What either side showed; the names of its figures are kept, so that figures() need not repeat
+  // them.
+  void evidence(const EvidenceTable& table) {
+    for (const EvidenceRow& line : table.rows) {
+      if (!line.unit.empty()) told_.insert(line.name);
+      if (!line.observed()) continue;
+      const EvidenceCell &left = line.cells[0], &right = line.cells[1];
+      row(line.label, left.observed() ? left.text : kUnseen,
+          right.observed() ? right.text : kUnseen, change(left.value, right.value),
+          change_tone(line.name, left.value, right.value));
+    }
+  }
+
+  // Whoever reads a table with a dash in it wants to know why.
+  void unobserved(const EvidenceTable& table) {
+    bool headed = false;
+    for (const Unseen& one : unseen(table)) {
+      if (!headed) out_.row(2, out_.cell("not observed", Tone::kStrong));
+      headed = true;
+      std::string sides;
+      for (const std::size_t side : one.sides)
+        sides += (sides.empty() ? "" : ",") + table.sides[side];
+      out_.paragraph(4, joined(one.labels, ", "), Tone::kQuiet,
+                     out_.cell(sides + ": " + one.why + ": ", Tone::kPlain), 2,
+                     columns(out_.clean(sides + one.why)) + 2);
+    }
+  }
+
+  void excerpts(const EvidenceTable& table) {
+    for (const LogExcerpt& excerpt : table.excerpts) {
+      out_.row(2, out_.cell("log of " + table.sides[excerpt.side], Tone::kStrong) + "  " +
+                      out_.cell(excerpt.source, Tone::kQuiet));
+      for (std::size_t i = 0; i < excerpt.lines.size(); ++i) {
+        const bool fault = excerpt.fault == i;
+        const std::string line =
+            shorten(out_.clean(excerpt.lines[i]), out_.style().width - 6, out_.style().charset);
+        out_.row(4, out_.cell(fault ? "> " : "  ", Tone::kBad) +
+                        out_.cell(line, fault ? Tone::kPlain : Tone::kQuiet));
+      }
+    }
   }
 
   void findings() {
@@ -160,7 +203,7 @@ class Table {
       // Rounded figures that look alike would hide what differs.
       const bool exact = detail_ == Detail::kVerbose || looks_alike(name);
       const auto left = median(a_, name), right = median(b_, name);
-      if (left == right && detail_ != Detail::kVerbose) continue;
+      if (detail_ != Detail::kVerbose && (left == right || told_.count(name) > 0)) continue;
       if (!headed) out_.row(2, out_.cell("figures", Tone::kStrong));
       headed = true;
       row(name, left ? figure_text(name, *left, unit_of(a_, name), exact) : "-",
@@ -230,6 +273,7 @@ class Table {
   const VariantReport& b_;
   Detail detail_;
   std::size_t column_;
+  std::set<std::string> told_;
 };
 
 }  // namespace
@@ -249,10 +293,14 @@ std::string ab_report(const Report& report, const Style& style, Detail detail) {
   print_artefacts(out, s, detail);
   Table table(out, a, b, detail);
   if (detail != Detail::kQuiet) {
+    const EvidenceTable evidence = evidence_of(s);
     table.head();
+    table.evidence(evidence);
     table.findings();
+    table.excerpts(evidence);
     table.sets();
     table.figures();
+    table.unobserved(evidence);
     print_not_observed(out, s, detail);
     print_comparisons(out, s, detail);
   }

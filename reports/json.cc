@@ -5,6 +5,7 @@
 
 #include "harness/trace/event.h"
 #include "reports/artefacts.h"
+#include "reports/evidence.h"
 #include "reports/text.h"
 #include "reports/words.h"
 
@@ -203,6 +204,7 @@ Json run_json(const verdict::RunRecord& run) {
   out["time_gated"] = run.time_gated;
   out["time_disturbed"] = run.time_disturbed;
   out["wall_s"] = number(run.wall_s);
+  out["evidence"] = run_evidence_json(run);
   return out;
 }
 
@@ -247,6 +249,7 @@ Json scenario_json(const ScenarioReport& scenario) {
   out["comparisons"] = std::move(comparisons);
   if (!differences.empty()) out["artefact_differences"] = std::move(differences);
   out["variants"] = std::move(variants);
+  out["evidence"] = evidence_json(evidence_of(scenario));
   return out;
 }
 

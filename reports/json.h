@@ -1,4 +1,4 @@
-// The report for programs: `schema: report/1.0`, described by report.schema.json beside this file.
+// The report for programs: `schema: report/1.1`, described by report.schema.json beside this file.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@
 
 namespace warmgate::reports {
 
-inline constexpr const char* kReportSchema = "report/1.0";
+inline constexpr const char* kReportSchema = "report/1.1";
 
 /// Everything the runs left; of the trace the events that prove a finding, once per run under
 /// `events`, to which `proof` refers by index. Strings are valid UTF-8 and masked; figures that are

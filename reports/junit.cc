@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "reports/ansi.h"
+#include "reports/evidence.h"
 #include "reports/text.h"
 #include "reports/words.h"
 
@@ -16,9 +17,10 @@ using verdict::Verdict;
 struct Case {
   std::string name, classname;
   Verdict verdict = Verdict::kPass;
-  std::string type;     // of a failure or error
-  std::string message;  // one line
-  std::string body;     // lines
+  std::string type;      // of a failure or error
+  std::string message;   // one line
+  std::string body;      // lines
+  std::string evidence;  // elements of the test case that say what was seen
   double seconds = 0;
 };
 
@@ -68,6 +70,40 @@ Case variant_case(const Report& report, const ScenarioReport& scenario,
     if (check.verdict != Verdict::kPass) out.body += line(check_line(check));
   }
   if (run && !run->reproduce.empty()) out.body += line("repeat: " + run->reproduce);
+  return out;
+}
+
+// A comparison's table: what one side showed as its case's properties, the log around its fault and
+// what was not observed as its output. Other reports have many cases, and no room.
+std::string evidence_elements(const Report& report, const EvidenceTable& table, std::size_t side) {
+  std::string properties, output;
+  for (const EvidenceRow& row : table.rows) {
+    const EvidenceCell& cell = row.cells[side];
+    if (cell.observed()) {
+      const std::string value =
+          cell.value ? fmt::format("{:.15g}", *cell.value) : one_line(cell.text, report);
+      properties += fmt::format("        <property name=\"{}\" value=\"{}\"/>\n",
+                                xml_text(one_line(row.name, report)), xml_text(value));
+    } else {
+      output += fmt::format("not observed: {} ({})\n", row.name, cell.why);
+    }
+  }
+  for (const LogExcerpt& excerpt : table.excerpts) {
+    if (excerpt.side != side) continue;
+    output += excerpt.source + "\n";
+    for (const std::string& line : excerpt.lines) output += "| " + line + "\n";
+  }
+  std::string out;
+  if (!properties.empty()) out += "      <properties>\n" + properties + "      </properties>\n";
+  if (!output.empty()) {
+    std::string lines;
+    for (std::size_t at = 0; at < output.size();) {
+      const std::size_t end = output.find('\n', at);
+      lines += xml_text(one_line(output.substr(at, end - at), report)) + "\n";
+      at = end + 1;
+    }
+    out += "      <system-out>" + lines + "</system-out>\n";
+  }
   return out;
 }
 
@@ -163,6 +199,11 @@ std::string junit_text(const Report& report) {
     std::vector<Case> cases;
     for (const VariantReport& variant : scenario.variants)
       cases.push_back(variant_case(report, scenario, variant));
+    if (report.verb == "ab") {
+      const EvidenceTable table = evidence_of(scenario);
+      for (std::size_t i = 0; i < cases.size(); ++i)
+        cases[i].evidence = evidence_elements(report, table, i);
+    }
     for (Case& extra : scenario_cases(report, scenario)) cases.push_back(std::move(extra));
     int failures = 0, errors = 0, skipped = 0;
     double seconds = 0;
@@ -173,22 +214,26 @@ std::string junit_text(const Report& report) {
       body += fmt::format(R"(    <testcase classname="{}" name="{}" file="{}" time="{:.3f}")",
                           attribute(c.classname, report), attribute(c.name, report),
                           attribute(scenario.path, report), c.seconds);
-      if (mark == Mark::kNone) {
+      if (mark == Mark::kNone && c.evidence.empty()) {
         body += "/>\n";
         continue;
       }
+      // The order that the common schema asks for: properties, result, system-out.
+      const std::size_t cut = std::min(c.evidence.find("      <system-out>"), c.evidence.size());
+      body += ">\n" + c.evidence.substr(0, cut);
       const std::string message = attribute(c.message, report);
       if (mark == Mark::kSkipped) {
         ++skipped;
         const bool soft = c.verdict != Verdict::kSkip;
-        body += fmt::format(">\n      <skipped message=\"{}{}\"/>\n", soft ? c.type + ": " : "",
-                            message);
-      } else {
+        body +=
+            fmt::format("      <skipped message=\"{}{}\"/>\n", soft ? c.type + ": " : "", message);
+      } else if (mark != Mark::kNone) {
         const char* tag = mark == Mark::kFailure ? "failure" : "error";
         ++(mark == Mark::kFailure ? failures : errors);
-        body += fmt::format(">\n      <{} type=\"{}\" message=\"{}\">{}</{}>\n", tag, c.type,
-                            message, xml_text(c.body), tag);
+        body += fmt::format("      <{} type=\"{}\" message=\"{}\">{}</{}>\n", tag, c.type, message,
+                            xml_text(c.body), tag);
       }
+      body += c.evidence.substr(cut);
       body += "    </testcase>\n";
     }
     suites += fmt::format(

@@ -10,6 +10,8 @@
 // A verdict that --soft maps to 0 becomes <skipped> with the verdict in its message, so that what
 // the runner shows agrees with the exit code. A scenario's own checks (an `allow` that matches
 // nothing, a broken comparison) are one more test case, named after the scenario.
+// Of a comparison (`ab`) each case carries its side of the evidence table as properties, and the
+// log around its fault and what was not observed as system-out.
 #pragma once
 
 #include <string>

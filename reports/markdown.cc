@@ -224,6 +224,9 @@ std::string verdict_label(Verdict verdict) {
 }
 
 std::string markdown_report(const Report& report, std::size_t limit) {
+  if (report.verb == "ab" && report.scenarios.size() == 1 &&
+      report.scenarios.front().variants.size() == 2)
+    return markdown_ab(report, limit);
   const MarkdownText text(report.secrets);
   MarkdownDocument document(limit);
   document.piece(fmt::format("## {} · warmgate {}", verdict_label(report.verdict),

@@ -20,6 +20,11 @@ inline constexpr std::size_t kMarkdownLimit = 1024 * 1024;
 /// many. Text of runs, logs and scenarios is masked and cannot be read as Markdown or HTML.
 std::string markdown_report(const Report& report, std::size_t limit = kMarkdownLimit);
 
+/// A screen of a pull request: what is not folded of a comparison (`ab`) is at most so many lines.
+inline constexpr std::size_t kScreenLines = 60;
+/// The same of a comparison of two variants; markdown_report() hands over to it.
+std::string markdown_ab(const Report& report, std::size_t limit = kMarkdownLimit);
+
 /// A variant with its scenario.
 struct MarkdownEntry {
   const ScenarioReport* scenario = nullptr;

@@ -62,11 +62,11 @@ MarkdownText::MarkdownText(std::vector<std::string> secrets) : secrets_(std::mov
 std::string MarkdownText::clean(std::string_view text, std::size_t most) const {
   // A log line may be megabytes: bytes are cut first, far beyond the columns wanted. A secret that
   // this cuts in half is at the end, which goes.
-  std::size_t longest = 0;
+  std::size_t longest = trace::kShapeMargin;
   for (const std::string& secret : secrets_) longest = std::max(longest, secret.size());
   const std::size_t bytes = most * 16 + 4096;
   const bool cut = text.size() > bytes + longest;
-  std::string masked = mask(std::string(cut ? text.substr(0, bytes + longest) : text), secrets_);
+  std::string masked = mask(cut ? text.substr(0, bytes + longest) : text, secrets_);
   if (cut) masked.resize(masked.size() - std::min(longest, masked.size()));
   // Masked again, because colour in the middle hides a secret.
   const std::string plain = printable(mask(without_ansi(masked), secrets_));

@@ -26,7 +26,7 @@ Printer::Printer(Style style, std::vector<std::string> secrets)
 }
 
 std::string Printer::clean(std::string_view text) const {
-  return printable(mask(std::string(text), secrets_), style_.charset);
+  return printable(mask(text, secrets_), style_.charset);
 }
 
 std::string Printer::paint(std::string_view text, Tone tone) const {

@@ -2,6 +2,7 @@
 // nothing else, so each of them is tested without starting a process.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -27,6 +28,7 @@ struct VariantReport {
   std::string expected;         // what `expect` asks, in words; "" = nothing
   scenario::Position position;  // of the variant in its YAML file
   std::vector<const verdict::RunRecord*> runs;  // one per repeat; not owned
+  std::optional<std::int64_t> requests;         // that its workload asks for
   verdict::RunVerdict verdict;
   std::optional<verdict::ArtefactIdentity> artefact;  // what it was started from
 };

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "harness/trace/secrets.h"
 #include "harness/trace/vocabulary.h"
 
 namespace warmgate::reports {
@@ -231,14 +232,12 @@ std::string without_ci_commands(std::string line) {
   return line;
 }
 
-std::string mask(std::string text, const std::vector<std::string>& secrets) {
+std::string mask(std::string_view text, const std::vector<std::string>& secrets) {
+  std::vector<std::string> long_enough;
   for (const std::string& secret : secrets) {
-    if (secret.size() < 4) continue;
-    for (std::size_t at = text.find(secret); at != std::string::npos;
-         at = text.find(secret, at + kMask.size()))
-      text.replace(at, secret.size(), kMask);
+    if (secret.size() >= 4) long_enough.push_back(secret);
   }
-  return text;
+  return trace::mask_secrets(text, long_enough);
 }
 
 std::string grouped(std::int64_t value) {

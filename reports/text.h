@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/trace/secrets.h"
+
 namespace warmgate::reports {
 
 enum class Charset { kUtf8, kAscii };
@@ -36,9 +38,10 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width);
 /// Actions) gets a backslash in front, and `##[`, `##vso[`, `##teamcity[` lose their meaning.
 std::string without_ci_commands(std::string line);
 
-inline constexpr std::string_view kMask = "[secret]";
-/// Replaces each secret by kMask. Values shorter than 4 bytes are left: they would shred the text.
-std::string mask(std::string text, const std::vector<std::string>& secrets);
+using trace::kMask;
+/// Replaces each secret by kMask, and what is one by its shape. Values shorter than 4 bytes are
+/// left: they would shred the text.
+std::string mask(std::string_view text, const std::vector<std::string>& secrets);
 
 /// 9222468 → "9,222,468".
 std::string grouped(std::int64_t value);

@@ -368,7 +368,7 @@ TEST_F(Cli, SecretsOfTheEnvironmentAreInNoReport) {
   const fs::path xml = dir_.path() / "out.xml";
   const Ran ran = warmgate({"run", file, "--json", "-", "--junit", xml.string(), "-v"},
                            {{"FIXTURE_TOKEN", "hunter2-very-secret"}});
-  EXPECT_THAT(ran.out, HasSubstr("report/1.0"));
+  EXPECT_THAT(ran.out, HasSubstr("report/1.1"));
   for (const std::string& text : {ran.out, ran.err, slurp(xml)})
     EXPECT_THAT(text, Not(HasSubstr("hunter2")));
 }

@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "harness/trace/secrets.h"
+
 namespace warmgate::cli {
 namespace {
 
@@ -90,8 +92,16 @@ void Console::out(std::string_view text) {
   if (error != EPIPE) out_error_ = std::string("cannot write to stdout: ") + std::strerror(error);
 }
 
+void Console::know(const std::vector<std::string>& secrets) {
+  std::vector<std::string> all = trace::spellings(secrets);
+  all.insert(all.end(), secrets_.begin(), secrets_.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  secrets_ = std::move(all);
+}
+
 void Console::err(std::string_view text) {
-  (void)write_all(STDERR_FILENO, text);  // nobody is left to be told
+  (void)write_all(STDERR_FILENO, trace::mask_secrets(text, secrets_));  // nobody is left to be told
 }
 
 void Console::complain(std::string_view text) {

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "harness/cli/command_line.h"
 #include "reports/printer.h"
@@ -23,7 +24,11 @@ class Console {
   explicit Console(ColourChoice choice);
 
   void out(std::string_view text);
+  /// Whatever is said here is masked: what know() was told, and what is a secret by its shape.
   void err(std::string_view text);
+  /// Values that nothing written from now on may show, in every spelling.
+  void know(const std::vector<std::string>& secrets);
+  const std::vector<std::string>& secrets() const { return secrets_; }
   /// "warmgate: <text>" on stderr.
   void complain(std::string_view text);
   const reports::Style& out_style() const { return out_style_; }
@@ -37,6 +42,7 @@ class Console {
   bool err_terminal_ = false;
   bool out_gone_ = false;
   std::string out_error_;
+  std::vector<std::string> secrets_;
 };
 
 /// Makes descriptors 0, 1 and 2 exist (a closed one would be given to the next file opened) and a

@@ -151,7 +151,7 @@ CLI::Option* add_one_scenario(CLI::App* sub, Raw& raw) {
   return sub->add_option("scenario", raw.scenario, "a scenario's YAML file")->type_name("FILE");
 }
 
-constexpr const char* kJsonReport = "write the report as JSON (schema report/1.0); - = stdout";
+constexpr const char* kJsonReport = "write the report as JSON (schema report/1.1); - = stdout";
 constexpr const char* kJsonResult = "write the result as JSON; - = stdout";
 
 void add_shrink(CLI::App& app, CommandLine& line, Raw& raw) {

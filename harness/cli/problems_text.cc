@@ -4,6 +4,8 @@
 
 #include <fstream>
 
+#include "harness/trace/secrets.h"
+
 namespace warmgate::cli {
 namespace {
 
@@ -18,10 +20,39 @@ std::string source_line(const std::string& file, int number) {
   return line;
 }
 
+// `NAME: value` pairs of a line of YAML, in whatever brackets.
+void find_yaml_secrets(std::string_view line, std::vector<std::string>& out) {
+  for (std::size_t colon = line.find(": "); colon != line.npos;
+       colon = line.find(": ", colon + 1)) {
+    const std::size_t begin = line.find_last_of(" \t{,\"'", colon == 0 ? 0 : colon - 1);
+    const std::size_t name = begin == line.npos ? 0 : begin + 1;
+    std::size_t from = std::min(line.find_first_not_of(" \t", colon + 1), line.size());
+    std::size_t to = std::min(line.find_first_of(",}", from), line.size());
+    if (from < line.size() && (line[from] == '"' || line[from] == '\'')) {
+      to = std::min(line.find(line[from], from + 1), line.size());
+      ++from;
+    }
+    while (to > from && (line[to - 1] == ' ' || line[to - 1] == '\t')) --to;
+    if (name < colon && from < to)
+      trace::find_named_secret(line.substr(name, colon - name), line.substr(from, to - from), out);
+  }
+}
+
 }  // namespace
 
+std::vector<std::string> secrets_near(const scenario::ScenarioError& error) {
+  std::vector<std::string> out;
+  for (const scenario::Problem& problem : error.problems()) {
+    if (problem.line <= 0) continue;
+    const std::string line = source_line(problem.file, problem.line);
+    trace::find_secrets(line, out);
+    find_yaml_secrets(line, out);
+  }
+  return trace::spellings(std::move(out));
+}
+
 std::string problems_text(const scenario::ScenarioError& error, const reports::Style& style) {
-  reports::Printer out(style, {});
+  reports::Printer out(style, secrets_near(error));
   for (const scenario::Problem& problem : error.problems()) {
     std::string where = problem.file;
     if (problem.line > 0) where += fmt::format(":{}:{}", problem.line, problem.column);

@@ -12,4 +12,8 @@ namespace warmgate::cli {
 /// column.
 std::string problems_text(const scenario::ScenarioError& error, const reports::Style& style);
 
+/// Values in the lines that the problems point at whose names say that they are secrets: a message
+/// may quote them.
+std::vector<std::string> secrets_near(const scenario::ScenarioError& error);
+
 }  // namespace warmgate::cli

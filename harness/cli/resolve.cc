@@ -5,6 +5,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/result_output.h"
 #include "harness/cli/select.h"
+#include "harness/run/secrets.h"
 #include "reports/printer.h"
 
 namespace warmgate::cli {
@@ -110,6 +111,7 @@ std::string resolve_text(const scenario::Scenario& scenario,
 
 int resolve_command(const CommandLine& line, Console& console) {
   const scenario::Scenario scenario = scenario::load_scenario(line.paths.front(), line.run.load);
+  console.know(run::known_secrets({&scenario}, line.run.load));
   const auto variants = select_variants(scenario, line.run.variants);
   nlohmann::ordered_json json;
   json["schema"] = "resolve/1.0";

@@ -10,8 +10,8 @@
 namespace warmgate::cli {
 
 /// With --json - JSON alone on stdout; with --json FILE text on stdout and JSON in the file; else
-/// text. Returns `code`, or 4 if writing failed.
-int deliver_result(const nlohmann::ordered_json& json, const std::string& text, int code,
+/// text. What the console knows for a secret is masked. Returns `code`, or 4 if writing failed.
+int deliver_result(nlohmann::ordered_json json, const std::string& text, int code,
                    const CommandLine& line, Console& console);
 
 }  // namespace warmgate::cli

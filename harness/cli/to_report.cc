@@ -56,7 +56,7 @@ reports::Report to_report(const run::GateResult& result, const CommandLine& line
   out.interrupted = result.interrupted;
   out.soft = line.soft;
   out.output_errors = result.output_errors;
-  out.secrets = secret_values();
+  out.secrets = result.secrets;
   for (const run::ScenarioResult& from : result.scenarios) {
     reports::ScenarioReport s;
     s.name = from.scenario.name;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "harness/trace/secrets.h"
 #include "harness/trace/wire.h"
 
 namespace warmgate::run {
@@ -26,13 +27,22 @@ std::string utc_now() {
 
 namespace {
 
+void mask_strings(ordered_json& value, const std::vector<std::string>& secrets) {
+  if (value.is_string()) {
+    value = trace::mask_secrets(value.get_ref<const std::string&>(), secrets);
+  } else if (value.is_structured()) {
+    for (auto& item : value) mask_strings(item, secrets);
+  }
+}
+
 ordered_json start_row(std::string_view state) {
   return {{"schema", kRowsSchema}, {"state", state}, {"at", utc_now()}, {"t", trace::now_ns()}};
 }
 
 }  // namespace
 
-RowWriter::RowWriter(const std::filesystem::path& path) {
+RowWriter::RowWriter(const std::filesystem::path& path, std::vector<std::string> secrets)
+    : secrets_(std::move(secrets)) {
   if (path.empty()) return;
   path_ = path;
   std::error_code ignored;  // open() says it better
@@ -54,7 +64,7 @@ void RowWriter::gate(std::string_view state, ordered_json fields) {
   if (!is_open()) return;
   ordered_json row = start_row(state);
   if (fields.is_object()) row.update(fields);
-  write(row);
+  write(std::move(row));
 }
 
 void RowWriter::run(std::string_view state, const RowKey& key, ordered_json fields) {
@@ -65,10 +75,11 @@ void RowWriter::run(std::string_view state, const RowKey& key, ordered_json fiel
   row["variant"] = key.variant;
   row["repeat"] = key.repeat;
   if (fields.is_object()) row.update(fields);
-  write(row);
+  write(std::move(row));
 }
 
-void RowWriter::write(const ordered_json& row) {
+void RowWriter::write(ordered_json row) {
+  mask_strings(row, secrets_);
   // What a worker said may hold any bytes; a row must be legal JSON all the same.
   std::string line = row.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   line += '\n';

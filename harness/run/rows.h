@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "harness/run/run_dir.h"
 
@@ -26,8 +27,9 @@ struct RowKey {
 class RowWriter {
  public:
   RowWriter() = default;
-  /// Replaces the file; makes its folder. Throws std::system_error naming the path.
-  explicit RowWriter(const std::filesystem::path& path);
+  /// Replaces the file; makes its folder. Throws std::system_error naming the path. `secrets` are
+  /// masked, and what shows by its shape.
+  explicit RowWriter(const std::filesystem::path& path, std::vector<std::string> secrets = {});
   bool is_open() const { return fd_.valid(); }
   /// Closes the file. What went wrong with writing it, with the path and how many rows are missing;
   /// "" if nothing did. A disk that is full ends no gate, but nobody must take the file for whole.
@@ -36,8 +38,9 @@ class RowWriter {
   void run(std::string_view state, const RowKey& key, nlohmann::ordered_json fields = {});
 
  private:
-  void write(const nlohmann::ordered_json& row);
+  void write(nlohmann::ordered_json row);
   std::filesystem::path path_;
+  std::vector<std::string> secrets_;
   UniqueFd fd_;
   std::mutex mutex_;
   std::size_t rows_ = 0, lost_ = 0;

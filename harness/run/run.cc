@@ -21,15 +21,14 @@
 #include "harness/run/rows.h"
 #include "harness/run/run_dir.h"
 #include "harness/run/schedule.h"
+#include "harness/run/secrets.h"
 #include "harness/run/server.h"
 #include "harness/run/stale.h"
 #include "harness/scenario/problems.h"
 #include "harness/target/environment.h"
-#include "harness/target/mask.h"
+#include "harness/trace/secrets.h"
 #include "harness/trace/wire.h"
 #include "harness/verdict/expectation.h"
-
-extern char** environ;
 
 namespace warmgate::run {
 
@@ -132,14 +131,16 @@ class Gate {
     const fs::path cache = options_.no_cache            ? private_cache_->path()
                            : options_.cache_dir.empty() ? jit::default_cache_dir()
                                                         : fs::absolute(options_.cache_dir);
-    secrets_ = target::collect_secrets(environ);
+    std::vector<const Scenario*> scenarios;
+    for (const ScenarioResult& each : result_.scenarios) scenarios.push_back(&each.scenario);
+    secrets_ = known_secrets(scenarios, options_.load);
     result_.machine = target::environment_record(secrets_);
     std::vector<fs::path> files;
     for (const ScenarioResult& each : result_.scenarios) files.push_back(each.scenario.path);
     result_.command = gate_command(files, options_);
 
     plan();
-    RowWriter rows(options_.rows);
+    RowWriter rows(options_.rows, secrets_);
     rows.gate("gate",
               {{"command", result_.command}, {"runs", jobs_.size()}, {"machine", result_.machine}});
     for (const Job& job : jobs_) {
@@ -160,6 +161,12 @@ class Gate {
     schedule.prepare.artefacts = artefacts_ ? &*artefacts_ : nullptr;
     schedule.prepare.fixtures = options_.load.fixtures;
     run_jobs(jobs_, schedule, cancel_, rows, progress_);
+
+    for (const Job& job : jobs_) {
+      const std::vector<std::string>& found = job.result.secrets;
+      secrets_.insert(secrets_.end(), found.begin(), found.end());
+    }
+    result_.secrets = trace::spellings(std::move(secrets_));
 
     KeyJudge keys(cache, options_.jit);
     judge_keys(keys);

@@ -37,6 +37,9 @@ struct Options {
   bool skip_unfit = false;
   std::string today;           // YYYY-MM-DD for `allow.until`; "" = the clock's
   std::filesystem::path rows;  // JSON Lines file that gets a row per transition; "" = none
+  std::filesystem::path keep;  // folder that gets what a bundle is made of; "" = none
+  /// The scenarios come out of this bundle, unpacked for this call alone: commands name it.
+  std::filesystem::path bundle;
   std::vector<std::filesystem::path> metrics;    // extra metric files (data)
   std::vector<std::filesystem::path> contracts;  // extra contracts (YAML: name, argv, needs)
   scenario::LoadOptions load;
@@ -78,6 +81,8 @@ struct GateResult {
   bool interrupted = false;
   std::string command;                     // how to repeat the whole
   std::vector<std::string> output_errors;  // files of Options that could not be written whole
+  /// Known before, or found while it ran; masked in all of the above, and in what is made of it.
+  std::vector<std::string> secrets;
 };
 
 /// Runs every scenario. Throws ScenarioError before anything is started if any file is wrong, or

@@ -78,8 +78,10 @@ std::vector<std::string> files_below(const fs::path& folder, std::size_t limit) 
 }
 
 void mask_events(std::vector<trace::Event>& events, const std::vector<std::string>& secrets,
-                 std::vector<std::string>* found) {
+                 std::vector<std::string>* found,
+                 const std::function<bool(const trace::Event&)>& which) {
   for (trace::Event& event : events) {
+    if (which && !which(event)) continue;
     trace::json body = event.body.to_json();
     mask_json(body, secrets, found);
     event.body = trace::Fields(body);

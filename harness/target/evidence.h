@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,8 @@ std::vector<std::string> files_below(const std::filesystem::path& folder, std::s
 /// Masks every string of every event (bodies and sources stay otherwise as they are). What shows by
 /// its shape is appended to `found`.
 void mask_events(std::vector<trace::Event>& events, const std::vector<std::string>& secrets,
-                 std::vector<std::string>* found = nullptr);
+                 std::vector<std::string>* found = nullptr,
+                 const std::function<bool(const trace::Event&)>& which = {});
 void mask_events(trace::Trace& trace, const std::vector<std::string>& secrets,
                  std::vector<std::string>* found = nullptr);
 

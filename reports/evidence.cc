@@ -1,0 +1,437 @@
+#include "reports/evidence.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "harness/contract/view.h"
+#include "harness/trace/vocabulary.h"
+#include "reports/log_excerpt.h"
+#include "reports/text.h"
+#include "reports/words.h"
+
+namespace warmgate::reports {
+namespace {
+
+using verdict::Outcome;
+using verdict::RunRecord;
+
+constexpr const char* kClocks[] = {"process",     "port",    "health", "models",
+                                   "first_token", "capture", "steady"};
+
+double seconds(std::int64_t earlier, std::int64_t later) {
+  return static_cast<double>(contract::elapsed_ns(earlier, later)) / 1e9;
+}
+
+void raise(std::map<std::string, double>& into, const std::string& name, double value) {
+  const auto [it, fresh] = into.emplace(name, value);
+  if (!fresh) it->second = std::max(it->second, value);
+}
+
+// When each rank was started: its end less how long it lived, else the first thing it said; under
+// -1 the first start of all.
+std::map<int, std::int64_t> starts(const trace::Trace& trace) {
+  std::map<int, std::int64_t> out;
+  for (const trace::Event& e : trace.events) {
+    std::int64_t t = e.t_ns;
+    const double wall = e.ev == "process_end" ? e.real("wall_s") : 0;
+    if (wall > 0 && wall < 1e7) t -= static_cast<std::int64_t>(wall * 1e9);
+    for (const int rank : {contract::rank_of(e, -1), -1}) {
+      const auto [it, fresh] = out.emplace(rank, t);
+      if (!fresh) it->second = std::min(it->second, t);
+    }
+  }
+  return out;
+}
+
+// The rows: what a figure is called, and from when on it can be known.
+struct Wanted {
+  const char *group, *name, *label, *since, *kind;
+};
+constexpr Wanted kWanted[] = {
+    {"capacity", "kv_bytes", "KV cache", "kv", "kv"},
+    {"capacity", "kv_tokens", "KV tokens", "kv", "kv"},
+    {"capacity", "kv_blocks", "KV blocks", "kv", "kv"},
+    {"capacity", "concurrency", "concurrency", "kv", "kv"},
+    {"speculation", "drafts", "drafts", "serve", "counter"},
+    {"speculation", "draft_tokens", "draft tokens", "serve", "counter"},
+    {"speculation", "accepted_tokens", "accepted", "serve", "counter"},
+    {"latency", "ttft_first_ms", "first request: first token", "serve", "request"},
+    {"latency", "ttft_second_ms", "second request: first token", "serve", "request"},
+    {"latency", "ttft_third_ms", "third request: first token", "serve", "request"},
+    {"latency", "ttft_ms", "steady: first token", "serve", "request"},
+    {"latency", "inter_token_ms", "steady: between tokens", "serve", "request"},
+    {"latency", "request_ms", "steady: whole request", "serve", "request"},
+    {"memory", "profile_peak_bytes", "device peak, profiling", "profile", "phase_end"},
+    {"memory", "serve_peak_bytes", "device peak, serving", "serve", "phase_end"},
+    {"memory", "peak_rss_bytes", "host peak", "", "process_end"},
+};
+
+// One side of the table.
+class Side {
+ public:
+  explicit Side(const VariantReport& variant) : variant_(variant), telling_(telling_run(variant)) {
+    for (const RunRecord* run : variant.runs) evidence_.push_back(run_evidence(*run));
+    if (!telling_) return;
+    for (const trace::Event& e : telling_->trace.events) {
+      if (e.ev != "fault") continue;
+      const bool mine =
+          telling_->first_failed_rank < 0 || e.rank == telling_->first_failed_rank || !e.rank;
+      if (!fault_ || (mine && !fault_is_mine_)) fault_ = &e;
+      fault_is_mine_ = fault_is_mine_ || mine;
+      if (fault_is_mine_) break;
+    }
+    kinds_ = telling_->trace.emits();
+    for (const trace::Event& e : telling_->trace.events) {
+      if (e.ev == "phase_begin") begun_.emplace(contract::text(e, "phase"));
+    }
+  }
+
+  const VariantReport& variant() const { return variant_; }
+  const RunRecord* telling() const { return telling_; }
+  const std::vector<RunEvidence>& evidence() const { return evidence_; }
+  bool broke() const {
+    return telling_ && telling_->outcome != Outcome::kPassed &&
+           telling_->outcome != Outcome::kSkipped;
+  }
+
+  EvidenceCell outcome() const {
+    if (!telling_) return missing("it was not run");
+    const std::string disagreement = disagreement_text(variant_);
+    return {{}, disagreement.empty() ? outcome_text(*telling_) : disagreement, ""};
+  }
+  EvidenceCell phase() const {
+    if (!broke()) return nothing_failed();
+    if (telling_->phase.empty()) return missing("no phase had begun");
+    return {{}, telling_->phase, ""};
+  }
+  EvidenceCell error() const {
+    if (!broke()) return nothing_failed();
+    if (fault_) {
+      const std::string type = fault_->str("type"), message = fault_->str("message");
+      const std::string text =
+          type + (type.empty() || message.empty() ? "" : ": ") + message.substr(0, 400);
+      if (!text.empty()) return {{}, text, ""};
+    }
+    if (!telling_->reason.empty()) return {{}, telling_->reason, ""};
+    return missing("nobody reported a fault");
+  }
+  // Function and file of the fault; of a broken contract what its fingerprint names.
+  EvidenceCell frame() const {
+    if (!broke()) return nothing_failed();
+    if (fault_ && !fault_->str("function").empty()) {
+      std::string text = fault_->str("function");
+      if (const std::string file = fault_->str("file"); !file.empty()) {
+        text += " (" + file;
+        if (const std::int64_t line = fault_->num("line"); line > 0)
+          text += fmt::format(":{}", line);
+        text += ")";
+      }
+      return {{}, text, ""};
+    }
+    if (telling_->fingerprint && !telling_->fingerprint->frames.empty()) {
+      const auto& frame = telling_->fingerprint->frames.front();
+      std::string text = frame.function;
+      if (!frame.file.empty())
+        text += (text.empty() ? "" : " (") + frame.file + (text.empty() ? "" : ")");
+      if (!text.empty()) return {{}, text, ""};
+    }
+    return missing(fault_ ? "the fault names no function" : "nobody reported a fault");
+  }
+  EvidenceCell worker() const {
+    if (!broke()) return nothing_failed();
+    if (telling_->first_failed_rank < 0) return missing("no worker failed by itself");
+    std::string text = fmt::format("rank {}", telling_->first_failed_rank);
+    if (!telling_->signal_name.empty()) {
+      text += ", " + telling_->signal_name;
+    } else if (telling_->exit_code) {
+      text += fmt::format(", exit code {}", *telling_->exit_code);
+    }
+    return {{}, text, ""};
+  }
+
+  EvidenceCell figure(const Wanted& wanted) const {
+    std::vector<double> values;
+    std::string unit;
+    for (const RunRecord* run : variant_.runs) {
+      const auto it = run->figures.find(wanted.name);
+      if (it == run->figures.end() || !std::isfinite(it->second)) continue;
+      values.push_back(it->second);
+      const auto info = run->figure_info.find(wanted.name);
+      if (info != run->figure_info.end()) unit = info->second.unit;
+    }
+    if (values.empty()) return missing(why(wanted.since, wanted.kind));
+    return number(std::move(values), [&](double value) {
+      const trace::FigureRule* rule = trace::find_figure(wanted.name);
+      if (rule && rule->unit == "ms") return duration_text(value / 1e3);
+      return figure_text(wanted.name, value, unit, false);
+    });
+  }
+
+  EvidenceCell time(const std::map<std::string, double> RunEvidence::*which,
+                    const std::string& name, const std::string& since, const char* kind) const {
+    std::vector<double> values;
+    for (const RunEvidence& one : evidence_) {
+      const auto it = (one.*which).find(name);
+      if (it != (one.*which).end()) values.push_back(it->second);
+    }
+    if (values.empty()) return missing(why(since, kind));
+    return number(std::move(values), duration_text);
+  }
+
+  EvidenceCell requests() const {
+    std::vector<double> values;
+    std::string text;
+    for (const RunEvidence& one : evidence_) {
+      if (!one.requests_ok) continue;
+      values.push_back(static_cast<double>(*one.requests_ok));
+      const std::int64_t all =
+          std::max(variant_.requests.value_or(0), one.requests_ended.value_or(0));
+      const std::string now = fmt::format("{} of {}", *one.requests_ok, all);
+      // The least of the repeats: the best one hides what was lost.
+      if (text.empty() || values.back() <= *std::min_element(values.begin(), values.end()))
+        text = now;
+    }
+    if (values.empty()) return missing(why("serve", "request"));
+    if (values.size() > 1) text += fmt::format(" (least of {})", values.size());
+    return {*std::min_element(values.begin(), values.end()), text, ""};
+  }
+
+  std::optional<LogExcerpt> excerpt() const {
+    return broke() ? log_excerpt(*telling_, fault_) : std::nullopt;
+  }
+  bool declares(const std::string& phase) const {
+    const auto& declared = telling_ ? telling_->trace.declared_phases : std::vector<std::string>{};
+    return std::find(declared.begin(), declared.end(), phase) != declared.end();
+  }
+
+ private:
+  static EvidenceCell missing(std::string why) { return {{}, "", std::move(why)}; }
+  EvidenceCell nothing_failed() const {
+    return telling_ ? EvidenceCell{{}, "–", ""} : missing("it was not run");
+  }
+
+  template <typename Text>
+  static EvidenceCell number(std::vector<double> values, const Text& text) {
+    std::sort(values.begin(), values.end());
+    const double median = values[values.size() / 2];
+    EvidenceCell out{median, text(median), ""};
+    if (values.size() > 1) out.text += fmt::format(" (median of {})", values.size());
+    return out;
+  }
+
+  // Nobody told, or it was not reached: never the same.
+  std::string why(const std::string& since, const std::string& kind) const {
+    if (!telling_) return "it was not run";
+    if (broke() && !since.empty() && begun_.count(since) == 0)
+      return telling_->phase.empty() ? "it ended before that" : "it ended in " + telling_->phase;
+    if (kinds_.count(kind) == 0) return fmt::format("nothing that was watched tells ({})", kind);
+    return "nobody said";
+  }
+
+  const VariantReport& variant_;
+  const RunRecord* telling_;
+  std::vector<RunEvidence> evidence_;
+  const trace::Event* fault_ = nullptr;
+  bool fault_is_mine_ = false;
+  std::set<std::string> kinds_, begun_;
+};
+
+}  // namespace
+
+bool EvidenceRow::observed() const {
+  return std::any_of(cells.begin(), cells.end(), [](const auto& cell) { return cell.observed(); });
+}
+
+RunEvidence run_evidence(const RunRecord& run) {
+  RunEvidence out;
+  const std::map<int, std::int64_t> start = starts(run.trace);
+  std::map<std::pair<int, std::string>, std::int64_t> begun;
+  std::map<std::string, std::map<int, double>> phases;
+  std::set<std::pair<int, std::string>> struck;
+  std::int64_t ok = 0, ended = 0;
+  for (const trace::Event& e : run.trace.events) {
+    const int rank = contract::rank_of(e, -1);
+    if (e.ev == "ready") {
+      const std::string clock(contract::text(e, "clock"));
+      if (clock.empty() || !struck.insert({rank, clock}).second) continue;
+      raise(out.clocks_s, clock, seconds(start.at(rank), e.t_ns));
+    } else if (e.ev == "phase_begin") {
+      begun[{rank, std::string(contract::text(e, "phase"))}] = e.t_ns;
+    } else if (e.ev == "phase_end") {
+      const std::string phase(contract::text(e, "phase"));
+      const auto it = begun.find({rank, phase});
+      if (it == begun.end() || e.t_ns < it->second) continue;
+      phases[phase][rank] += seconds(it->second, e.t_ns);
+      begun.erase(it);
+    } else if (e.ev == "request" && rank <= 0) {  // every rank of one engine tells of the same
+      ++ended;
+      ok += e.flag("ok") ? 1 : 0;
+    }
+  }
+  for (const auto& [phase, ranks] : phases) {
+    for (const auto& [rank, value] : ranks) raise(out.phases_s, phase, value);
+  }
+  // A figure of that name was made by who knows the target better.
+  for (const auto& [name, value] : run.figures) {
+    if (!std::isfinite(value) || !name.ends_with("_s")) continue;
+    const std::string stem = name.substr(0, name.size() - 2);
+    const auto& known = trace::phases();
+    if (std::find(known.begin(), known.end(), stem) != known.end()) {
+      out.phases_s[stem] = value;
+    } else if (stem.starts_with("time_to_")) {
+      out.clocks_s[stem.substr(8)] = value;
+    }
+  }
+  const bool tells = run.trace.emits().count("request") > 0;
+  if (ended > 0 || (tells && std::any_of(run.trace.events.begin(), run.trace.events.end(),
+                                         [](const trace::Event& e) {
+                                           return e.ev == "phase_begin" &&
+                                                  contract::text(e, "phase") == "serve";
+                                         }))) {
+    out.requests_ok = ok;
+    out.requests_ended = ended;
+  }
+  return out;
+}
+
+EvidenceTable evidence_of(const ScenarioReport& scenario) {
+  EvidenceTable out;
+  std::vector<Side> sides;
+  sides.reserve(scenario.variants.size());
+  for (const VariantReport& variant : scenario.variants) {
+    out.sides.push_back(variant.name);
+    sides.emplace_back(variant);
+  }
+  const auto row = [&](const char* group, std::string name, std::string label, std::string unit,
+                       const auto& cell) {
+    EvidenceRow one{group, std::move(name), std::move(label), std::move(unit), {}};
+    for (const Side& side : sides) one.cells.push_back(cell(side));
+    out.rows.push_back(std::move(one));
+  };
+  row("outcome", "outcome", "outcome", "", [](const Side& s) { return s.outcome(); });
+  if (std::any_of(sides.begin(), sides.end(), [](const Side& s) { return s.broke(); })) {
+    row("outcome", "failing_phase", "failing phase", "", [](const Side& s) { return s.phase(); });
+    row("outcome", "failing_frame", "failing frame", "", [](const Side& s) { return s.frame(); });
+    row("outcome", "error", "error", "", [](const Side& s) { return s.error(); });
+    row("outcome", "failing_worker", "failing worker", "",
+        [](const Side& s) { return s.worker(); });
+  }
+  // In the order in which they strike, others after them.
+  std::vector<std::string> clocks = {"ready"};
+  clocks.insert(clocks.end(), std::begin(kClocks), std::end(kClocks));
+  std::set<std::string> more;
+  for (const Side& side : sides) {
+    for (const RunEvidence& one : side.evidence()) {
+      for (const auto& [clock, value] : one.clocks_s) more.insert(clock);
+    }
+  }
+  for (const std::string& clock : clocks) more.erase(clock);
+  clocks.insert(clocks.end(), more.begin(), more.end());
+  for (const std::string& clock : clocks) {
+    std::string words = clock;
+    std::replace(words.begin(), words.end(), '_', ' ');
+    row("clocks", "time_to_" + clock + "_s", "time to " + words, "s",
+        [&](const Side& s) { return s.time(&RunEvidence::clocks_s, clock, "ready", "ready"); });
+  }
+  for (const std::string_view phase : trace::phases()) {
+    const std::string name(phase);
+    if (std::none_of(sides.begin(), sides.end(), [&](const Side& s) { return s.declares(name); }))
+      continue;
+    row("phases", name + "_s", "in " + name, "s",
+        [&](const Side& s) { return s.time(&RunEvidence::phases_s, name, name, "phase_end"); });
+  }
+  row("requests", "requests_ok", "requests served", "requests",
+      [](const Side& s) { return s.requests(); });
+  for (const Wanted& wanted : kWanted) {
+    const trace::FigureRule* rule = trace::find_figure(wanted.name);
+    row(wanted.group, wanted.name, wanted.label, rule ? std::string(rule->unit) : "",
+        [&](const Side& s) { return s.figure(wanted); });
+  }
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    if (std::optional<LogExcerpt> excerpt = sides[i].excerpt()) {
+      excerpt->side = i;
+      out.excerpts.push_back(std::move(*excerpt));
+    }
+  }
+  return out;
+}
+
+std::vector<Unseen> unseen(const EvidenceTable& table) {
+  std::vector<Unseen> out;
+  for (const EvidenceRow& row : table.rows) {
+    std::map<std::string, std::vector<std::size_t>> sides;
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      if (!row.cells[i].observed()) sides[row.cells[i].why].push_back(i);
+    }
+    for (const auto& [why, which] : sides) {
+      const auto known = std::find_if(out.begin(), out.end(), [&](const Unseen& u) {
+        return u.why == why && u.sides == which;
+      });
+      if (known == out.end()) {
+        out.push_back({{row.label}, which, why});
+      } else {
+        known->labels.push_back(row.label);
+      }
+    }
+  }
+  return out;
+}
+
+nlohmann::ordered_json evidence_json(const EvidenceTable& table) {
+  using Json = nlohmann::ordered_json;
+  Json rows = Json::array(), excerpts = Json::array();
+  for (const EvidenceRow& row : table.rows) {
+    Json cells = Json::array();
+    for (const EvidenceCell& cell : row.cells) {
+      Json one;
+      one["value"] = cell.value && std::isfinite(*cell.value) ? Json(*cell.value) : Json(nullptr);
+      one["text"] = cell.observed() ? Json(cell.text) : Json(nullptr);
+      one["not_observed"] = cell.observed() ? Json(nullptr) : Json(cell.why);
+      cells.push_back(std::move(one));
+    }
+    Json item;
+    item["group"] = row.group;
+    item["name"] = row.name;
+    item["label"] = row.label;
+    item["unit"] = row.unit;
+    item["cells"] = std::move(cells);
+    rows.push_back(std::move(item));
+  }
+  for (const LogExcerpt& excerpt : table.excerpts) {
+    Json item;
+    item["side"] = table.sides.at(excerpt.side);
+    item["source"] = excerpt.source;
+    item["lines"] = excerpt.lines;
+    item["fault_line"] = excerpt.fault ? Json(*excerpt.fault) : Json(nullptr);
+    excerpts.push_back(std::move(item));
+  }
+  Json out;
+  out["sides"] = table.sides;
+  out["rows"] = std::move(rows);
+  out["excerpts"] = std::move(excerpts);
+  return out;
+}
+
+nlohmann::ordered_json run_evidence_json(const RunRecord& run) {
+  using Json = nlohmann::ordered_json;
+  const RunEvidence evidence = run_evidence(run);
+  const auto integer = [](const std::optional<std::int64_t>& value) {
+    return value ? Json(*value) : Json(nullptr);
+  };
+  Json out;
+  out["clocks_s"] = Json::object();
+  for (const auto& [name, value] : evidence.clocks_s)
+    if (std::isfinite(value)) out["clocks_s"][name] = value;
+  out["phases_s"] = Json::object();
+  for (const auto& [name, value] : evidence.phases_s)
+    if (std::isfinite(value)) out["phases_s"][name] = value;
+  out["requests_ok"] = integer(evidence.requests_ok);
+  out["requests_ended"] = integer(evidence.requests_ended);
+  return out;
+}
+
+}  // namespace warmgate::reports
