@@ -261,6 +261,7 @@ Json json_report(const Report& report) {
   out["warmgate"] = report.version;
   out["verb"] = report.verb;
   out["command"] = report.command;
+  out["call"] = report.call.is_null() ? Json::object() : Json(report.call);
   out["verdict"] = verdict::to_string(report.verdict);
   out["exit_code"] = report.exit_code;
   out["interrupted"] = report.interrupted;

@@ -47,9 +47,10 @@ struct ScenarioReport {
 };
 
 struct Report {
-  std::string command;  // repeats the whole
-  std::string verb;     // run gate ab
-  std::string version;  // of warmgate
+  std::string command;                             // repeats the whole
+  std::string verb;                                // run gate ab
+  nlohmann::json call = nlohmann::json::object();  // verb, scenarios, options: how to make it again
+  std::string version;                             // of warmgate
   std::vector<ScenarioReport> scenarios;
   verdict::Verdict verdict = verdict::Verdict::kInconclusive;
   int exit_code = 0;

@@ -71,10 +71,12 @@ int ab_command(const CommandLine& line, Console& console) {
   }
   const int code = exit_code_of({result.verdict}, result.interrupted, line);
   reports::Report report = to_report(result, line, code);
-  report.command = run::shell_line(
-      {run::program_name(), "ab", file.string(), options.variants[0], options.variants[1]});
+  report.call["sides"] = options.variants;
+  if (line.run.bundle.empty())
+    report.command = run::shell_line(
+        {run::program_name(), "ab", file.string(), options.variants[0], options.variants[1]});
   return deliver(report, reports::ab_report(report, report_style(line, console), line.detail), code,
-                 line, console);
+                 line, console, &result);
 }
 
 }  // namespace warmgate::cli

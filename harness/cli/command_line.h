@@ -31,6 +31,7 @@ struct CommandLine {
   std::string json;  // file, "-" = stdout, "" = none
   std::string junit;
   std::string markdown;
+  std::string buildkite;       // file, "-" = stdout, "" = none
   std::optional<bool> github;  // annotations and step summary; empty = where GITHUB_ACTIONS=true
   ColourChoice colour = ColourChoice::kAuto;
   reports::Detail detail = reports::Detail::kNormal;
@@ -47,6 +48,10 @@ struct CommandLine {
   std::string skeleton;              // explain: file for a scenario, "-" = stdout, "" = none
   std::string engine_name;           // explain: whose log it is; "" = find out
   std::optional<int> ended;          // explain: exit status as a shell says it, 137 = SIGKILL
+
+  std::set<std::string> with;      // bundle: caches cores prompts
+  std::string variant, container;  // probes
+  std::filesystem::path manifest;  // probes: --check
 };
 
 }  // namespace warmgate::cli

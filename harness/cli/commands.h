@@ -20,6 +20,8 @@ int plan_command(const CommandLine& line, Console& console);
 int keys_command(const CommandLine& line, Console& console);
 int accept_command(const CommandLine& line, Console& console);
 int shrink_command(const CommandLine& line, Console& console);
+int bundle_command(const CommandLine& line, Console& console);
+int probes_command(const CommandLine& line, Console& console);
 int schema_command(const CommandLine& line, Console& console);
 int explain_command(const CommandLine& line, Console& console);
 int doctor_command(const CommandLine& line, Console& console);

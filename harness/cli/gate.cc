@@ -137,7 +137,7 @@ int finish(run::GateResult& result, bool broken, const CommandLine& line, Consol
   if (broken && code != 130) code = 2;
   const reports::Report report = to_report(result, line, code);
   return deliver(report, terminal_report(report, report_style(line, console), line.detail), code,
-                 line, console);
+                 line, console, &result);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "harness/cli/github.h"
 #include "harness/cli/output_file.h"
+#include "harness/run/kept.h"
 
 namespace warmgate::cli {
 
@@ -17,6 +18,7 @@ std::vector<std::pair<std::string, fs::path>> outputs_of(const CommandLine& line
   add("--json", line.json == "-" ? fs::path("/dev/stdout") : fs::path(line.json));
   add("--junit", line.junit);
   add("--markdown", line.markdown);
+  add("--buildkite", line.buildkite == "-" ? fs::path("/dev/stdout") : fs::path(line.buildkite));
   add("--rows", line.run.rows);
   add("--output", line.output);
   // Appended to, which spoils a scenario or another output just the same.
@@ -35,7 +37,8 @@ void check_outputs(const CommandLine& line) {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const auto& [option, path] = outputs[i];
     if (path == "-") {
-      wrong(option, "only --json can be '-'; give a file, or ./- if it is called so");
+      wrong(option,
+            "only --json and --buildkite can be '-'; give a file, or ./- if it is called so");
       continue;
     }
     std::error_code error;
@@ -53,8 +56,10 @@ void check_outputs(const CommandLine& line) {
     }
   }
   if (!problems.empty()) throw scenario::ScenarioError(std::move(problems));
+  if (!line.run.keep.empty()) run::check_keep_folder(line.run.keep);
   for (const auto& [option, path] : outputs) {
     if (option == "--json" && line.json == "-") continue;
+    if (option == "--buildkite" && line.buildkite == "-") continue;
     // What accept writes may be a folder, and need not be there.
     if (option != "--output" && option != "GITHUB_STEP_SUMMARY") check_writable(path);
   }

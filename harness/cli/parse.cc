@@ -42,7 +42,7 @@ CLI::Validator unnamed(CLI::Validator validator) { return validator.description(
 // What CLI11 fills; turned into a CommandLine afterwards.
 struct Raw {
   std::string scenario;
-  std::vector<std::string> soft, variants, tags;
+  std::vector<std::string> soft, variants, tags, with;
   std::string timeout, jit = "auto", colour = "auto", memory, tokenizer = "none";
   bool no_expect = false, quiet = false, verbose = false;
 };
@@ -135,6 +135,12 @@ void add_judging(CLI::App* sub, CommandLine& line, Raw& raw) {
   sub->add_option("--junit", line.junit, "write JUnit XML")->type_name("FILE");
   sub->add_option("--markdown", line.markdown, "write a summary as Markdown, at most 1 MiB")
       ->type_name("FILE");
+  sub->add_option("--buildkite", line.buildkite,
+                  "write an annotation for buildkite-agent annotate; - = stdout")
+      ->type_name("FILE|-");
+  sub->add_option("--keep", line.run.keep,
+                  "write traces, logs and report into a folder, for `warmgate bundle`")
+      ->type_name("DIR");
   sub->add_flag_callback(
          "--github", [&line] { line.github = true; },
          "annotations, and the summary appended to $GITHUB_STEP_SUMMARY; by "
@@ -193,6 +199,52 @@ void add_shrink(CLI::App& app, CommandLine& line, Raw& raw) {
       "  warmgate shrink --config config.json --out /tmp/small --tp 2 --ep 2 --memory 24GiB");
 }
 
+void add_bundle(CLI::App& app, CommandLine& line, Raw& raw) {
+  auto* bundle = app.add_subcommand("bundle", "pack a run into one file that repeats it elsewhere");
+  bundle->add_option("run", raw.scenario, "a folder that --keep wrote, or a JSON report")
+      ->required()
+      ->type_name("RUN");
+  bundle
+      ->add_option("-o,--output", line.output, "default: SCENARIO-VERB.tar.gz; .tar.zst, .tar too")
+      ->type_name("FILE");
+  bundle->add_option("--with", raw.with, "what is else left out: caches, cores, prompts")
+      ->type_name("NAMES")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_json(bundle, line, kJsonResult);
+  bundle->footer(
+      "Secrets are masked in all of it: variables, arguments, URLs, tokens that show by their "
+      "shape.\n"
+      "`warmgate run FILE` repeats a bundle with the same options.\n"
+      "Examples:\n"
+      "  warmgate ab FILE --keep kept; warmgate bundle kept -o regression.tar.gz\n"
+      "  warmgate bundle report.json                  # without traces\n"
+      "  warmgate run regression.tar.gz --variant B");
+}
+
+void add_probes(CLI::App& app, CommandLine& line, Raw&) {
+  auto* probes =
+      app.add_subcommand("probes", "Kubernetes probe values from the clocks of measured starts");
+  probes->add_option("runs", line.paths, "JSON reports, or folders that --keep wrote")
+      ->required()
+      ->type_name("RUN…");
+  probes->add_option("--variant", line.variant, "whose starts, where there are several")
+      ->type_name("NAME");
+  auto* check = probes->add_option("--check", line.manifest,
+                                   "a manifest: 1 if a start takes longer than it allows");
+  check->type_name("FILE");
+  probes->add_option("--container", line.container, "which, where several have probes")
+      ->type_name("NAME")
+      ->needs(check);
+  add_json(probes, line, kJsonResult);
+  probes->footer(
+      "0 done, 1 --check found a budget that is too short, 2 what cannot be read, 4 no clock.\n"
+      "Examples:\n"
+      "  warmgate run FILE --variant B --repeat 20 --json starts.json\n"
+      "  warmgate probes starts.json\n"
+      "  warmgate probes monday.json tuesday.json --check deployment.yaml --container vllm");
+}
+
 void build(CLI::App& app, CommandLine& line, Raw& raw) {
   auto* run = app.add_subcommand("run", "run one scenario and judge it");
   add_one_scenario(run, raw)->required();
@@ -206,7 +258,8 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
       "  warmgate run scenarios/seeds/dspark-absent-topk-buffer.yaml\n"
       "  warmgate run FILE --variant A --no-expect      # 1 if A does not start\n"
       "  warmgate run FILE --variant B --repeat 20 --json out.json\n"
-      "  warmgate run FILE --set parallel.tp=4 --device meta");
+      "  warmgate run FILE --set parallel.tp=4 --device meta\n"
+      "  warmgate run BUNDLE.tar.gz                     # repeats what `warmgate bundle` packed");
 
   auto* ab = app.add_subcommand("ab", "compare two variants of a scenario side by side");
   add_one_scenario(ab, raw)->required();
@@ -325,6 +378,9 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
 
   add_shrink(app, line, raw);
   add_explain(app, line, {raw.soft, raw.quiet, raw.verbose});
+
+  add_bundle(app, line, raw);
+  add_probes(app, line, raw);
 
   auto* schema = app.add_subcommand("schema", "print the JSON Schema of the scenario language");
   schema->footer("Example:\n  warmgate schema > scenario.schema.json");
@@ -447,6 +503,15 @@ Parsed parse(int argc, const char* const* argv) {
     line.shrink.memory_bytes = *memory.value;
   }
   line.shrink.tokenizer_stub = raw.tokenizer == "stub";
+  if (line.command == "bundle" && line.paths.empty())
+    return wrong("the run is an empty word; name a folder or a report");
+  std::vector<std::string> with;
+  if (!take_names(raw.with, with)) return wrong("an empty name in a list; write A,B");
+  for (const std::string& name : with) {
+    if (name != "caches" && name != "cores" && name != "prompts")
+      return wrong("--with: '" + name + "' is none of caches, cores, prompts");
+    line.with.insert(name);
+  }
   line.run.expect = !raw.no_expect;
   line.run.jit = raw.jit == "nvrtc"  ? jit::Backend::kNvrtc
                  : raw.jit == "host" ? jit::Backend::kHost

@@ -12,6 +12,8 @@
 
 #include "harness/cli/github.h"
 #include "harness/cli/output_file.h"
+#include "harness/run/kept.h"
+#include "reports/buildkite.h"
 #include "reports/json.h"
 #include "reports/junit.h"
 #include "reports/markdown.h"
@@ -133,6 +135,23 @@ run::GateResult execute(std::vector<scenario::Scenario> scenarios, const run::Op
   return result;
 }
 
+namespace {
+
+void keep(const reports::Report& report, const run::GateResult& result, const std::string& json,
+          const CommandLine& line) {
+  run::Kept kept;
+  kept.call = report.call;
+  kept.environment = report.machine;
+  kept.report = json;
+  kept.command = report.command;
+  kept.secrets = report.secrets;
+  for (const run::ScenarioResult& each : result.scenarios) kept.scenarios.push_back(&each.scenario);
+  kept.runs = run::kept_runs(result);
+  run::write_kept(line.run.keep, kept);
+}
+
+}  // namespace
+
 int exit_code_of(const std::vector<verdict::Verdict>& verdicts, bool interrupted,
                  const CommandLine& line) {
   if (interrupted) return 130;
@@ -143,11 +162,11 @@ int exit_code_of(const std::vector<verdict::Verdict>& verdicts, bool interrupted
 }
 
 reports::Style report_style(const CommandLine& line, const Console& console) {
-  return line.json == "-" ? console.err_style() : console.out_style();
+  return line.json == "-" || line.buildkite == "-" ? console.err_style() : console.out_style();
 }
 
 int deliver(const reports::Report& report, const std::string& text, int code,
-            const CommandLine& line, Console& console) {
+            const CommandLine& line, Console& console, const run::GateResult* result) {
   bool failed = false;
   const auto attempt = [&](auto&& write) {
     try {
@@ -164,11 +183,21 @@ int deliver(const reports::Report& report, const std::string& text, int code,
   if (!line.markdown.empty())
     attempt([&] { write_file(line.markdown, reports::markdown_report(report)); });
   if (!line.junit.empty()) attempt([&] { write_file(line.junit, reports::junit_text(report)); });
+  const std::string json =
+      line.json.empty() && line.run.keep.empty() ? "" : reports::json_text(report);
+  if (!line.json.empty() && line.json != "-") attempt([&] { write_file(line.json, json); });
+  if (!line.buildkite.empty() && line.buildkite != "-")
+    attempt([&] { write_file(line.buildkite, reports::buildkite_annotation(report)); });
+  if (!line.run.keep.empty() && result != nullptr)
+    attempt([&] { keep(report, *result, json, line); });
+  // One of them has stdout; what is for people goes where nothing reads it.
   if (line.json == "-") {
-    console.out(reports::json_text(report));
+    console.out(json);
+    console.err(text);
+  } else if (line.buildkite == "-") {
+    console.out(reports::buildkite_annotation(report));
     console.err(text);
   } else {
-    if (!line.json.empty()) attempt([&] { write_file(line.json, reports::json_text(report)); });
     console.out(text);
   }
   attempt([&] { tell_github(report, line, console); });

@@ -32,11 +32,11 @@ run::GateResult execute(std::vector<scenario::Scenario> scenarios, const run::Op
 int exit_code_of(const std::vector<verdict::Verdict>& verdicts, bool interrupted,
                  const CommandLine& line);
 
-/// Writes --json, --junit and --markdown, and what GitHub Actions is told; `text` goes to stdout,
-/// or to stderr where --json - takes stdout. Returns `code`, or 4 if writing failed and nothing
-/// worse was found.
+/// Writes --json, --junit, --markdown, --buildkite and, of `result`, --keep, and what GitHub
+/// Actions is told; `text` goes to stdout, or to stderr where --json - or --buildkite - takes
+/// stdout. Returns `code`, or 4 if writing failed and nothing worse was found.
 int deliver(const reports::Report& report, const std::string& text, int code,
-            const CommandLine& line, Console& console);
+            const CommandLine& line, Console& console, const run::GateResult* result = nullptr);
 
 /// The style of the stream that deliver() will write the text to.
 reports::Style report_style(const CommandLine& line, const Console& console);

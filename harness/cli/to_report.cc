@@ -1,5 +1,6 @@
 #include "harness/cli/to_report.h"
 
+#include "harness/run/kept.h"
 #include "harness/target/mask.h"
 
 extern char** environ;
@@ -22,6 +23,19 @@ scenario::Position position(const scenario::Scenario& scenario, const std::strin
   return it == scenario.positions.end() ? scenario::Position{} : it->second;
 }
 
+// What its workload asks for; nothing where the program decides for itself.
+std::optional<std::int64_t> requests_of(const scenario::Variant& variant) {
+  std::int64_t sum = 0;
+  if (variant.target.server) {
+    for (const auto& group : variant.target.server->workload) sum += group.requests;
+    return sum > 0 ? std::optional(sum) : std::nullopt;
+  }
+  if (variant.target.kind != scenario::Target::Kind::kNative || variant.ranks.empty())
+    return std::nullopt;
+  for (const auto& group : variant.ranks.front().workload.groups) sum += group.count;
+  return sum;
+}
+
 reports::VariantReport variant_report(const run::VariantResult& from,
                                       const scenario::Scenario& scenario) {
   reports::VariantReport out;
@@ -35,6 +49,7 @@ reports::VariantReport variant_report(const run::VariantResult& from,
   for (const verdict::RunRecord& run : from.runs) out.runs.push_back(&run);
   out.verdict = from.verdict;
   out.artefact = from.artefact;
+  out.requests = requests_of(from.variant);
   out.position = position(scenario, "variants." + out.base_name);
   return out;
 }
@@ -47,6 +62,9 @@ reports::Report to_report(const run::GateResult& result, const CommandLine& line
   reports::Report out;
   out.command = result.command;
   out.verb = line.command;
+  std::vector<std::filesystem::path> files;
+  for (const run::ScenarioResult& each : result.scenarios) files.push_back(each.scenario.path);
+  out.call = run::call_json(line.command, files, line.sides, line.run);
   out.version = WARMGATE_VERSION;
   out.verdict = result.verdict;
   out.exit_code = exit_code;

@@ -78,12 +78,15 @@ std::string program_name() {
 
 std::string reproduce_command(const fs::path& scenario, const std::string& variant,
                               const Options& options) {
-  std::vector<std::string> words = {program_name(), "run", scenario.string(), "--variant", variant};
+  // What came out of a bundle is gone when somebody reads this.
+  const fs::path& what = options.bundle.empty() ? scenario : options.bundle;
+  std::vector<std::string> words = {program_name(), "run", what.string(), "--variant", variant};
   append_choices(options, words);
   return shell_line(words);
 }
 
 std::string gate_command(const std::vector<fs::path>& files, const Options& options) {
+  if (!options.bundle.empty()) return shell_line({program_name(), "run", options.bundle.string()});
   std::vector<std::string> words = {program_name(), options.verb};
   for (const fs::path& file : files) words.push_back(file.string());
   for (const std::string& variant : options.variants) {

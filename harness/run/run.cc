@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "harness/run/artefact/artefacts.h"
+#include "harness/run/bundle.h"
 #include "harness/run/fit.h"
 #include "harness/run/judge.h"
 #include "harness/run/keys.h"
@@ -381,6 +382,9 @@ GateResult run_scenarios(const std::vector<fs::path>& files, const Options& opti
 
 GateResult run_loaded(std::vector<Scenario> scenarios, const Options& options,
                       const target::CancelToken& cancel, const Progress& progress) {
+  if (!options.bundle.empty()) {
+    for (Scenario& scenario : scenarios) put_secrets_back(scenario);
+  }
   return Gate(std::move(scenarios), options, cancel, progress).run();
 }
 
