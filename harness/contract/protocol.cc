@@ -45,7 +45,7 @@ class ProtocolJudge {
     lines();
     collect();
     if (sources_.empty() && trace_.bad_lines.empty() && view_.emits("http"))
-      return not_applicable(kName, "a server speaks no protocol of ours");
+      return not_applicable(kProtocol, "a server speaks no protocol of ours");
     hellos();
     for (auto& [name, source] : sources_) sequence(name, source);
     return conclude(kProtocol, std::move(findings_), State::kKept,

@@ -9,7 +9,7 @@
 namespace warmgate::contract {
 namespace {
 
-constexpr const char* kName = "ready-honest";
+constexpr const char* kServedAtReady = "ready-honest";
 
 // The same request would have been served a little later: nobody was there to take it.
 bool came_too_early(const trace::Event& request) {
@@ -21,7 +21,7 @@ bool came_too_early(const trace::Event& request) {
 
 Finding base(std::string key, int rank) {
   Finding f;
-  f.contract = kName;
+  f.contract = kServedAtReady;
   f.key = std::move(key);
   f.phase = "serve";
   f.rank = rank;
