@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "harness/explain/reader.h"
+#include "harness/target/server/compilers.h"
 #include "harness/target/server/server_companion.h"
 #include "harness/trace/sha256.h"
 
@@ -142,6 +143,8 @@ class Preparation {
     spec.run_dir = prepared_.dir.path();
     spec.env = whole_environment(env_);
     spec.kept_key = kept_key();
+    for (const ServerMember& member : server_.members)
+      spec.elsewhere = spec.elsewhere || !target::runs_here(member.argv);
     if (const fs::path model = values_["model"]; model.is_absolute()) spec.model = {model};
     stores_ = target::prepare_stores(spec);
     if (!stores_.problems.empty()) throw std::runtime_error(stores_.problems.front());
@@ -221,7 +224,8 @@ class Preparation {
       const ServerMember& member = server_.members[i];
       const std::string grammar = member.log.empty() ? preset_.log : member.log;
       spec.members.push_back({member.name, member.host, grammar == "any" ? "" : grammar,
-                              static_cast<int>(i), ports_[i], member.clock_offset_s});
+                              static_cast<int>(i), ports_[i], member.clock_offset_s,
+                              target::runs_here(member.argv)});
     }
     const scenario::RequestRules& rules = server_.requests;
     target::WorkloadSpec& work = spec.workload;

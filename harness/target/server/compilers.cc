@@ -202,6 +202,30 @@ std::optional<int> named_rank(std::string_view text) {
   return std::nullopt;
 }
 
+bool runs_here(const std::vector<std::string>& argv) {
+  constexpr std::array<std::string_view, 10> kElsewhere = {
+      "docker", "podman", "nerdctl", "ctr", "crictl", "kubectl", "oc", "srun", "ssh", "enroot"};
+  constexpr std::array<std::string_view, 9> kWrappers = {
+      "sudo", "env", "nice", "ionice", "numactl", "taskset", "timeout", "stdbuf", "time"};
+  const auto among = [](const auto& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  bool wrapped = false;
+  for (const std::string& word : argv) {
+    const std::string_view name = base(word);
+    if (among(kElsewhere, name)) return false;
+    if (among(kWrappers, name)) {
+      wrapped = true;
+      continue;
+    }
+    // Of a wrapper: its options and their values, and variables.
+    const bool own = word.starts_with('-') || word.find('=') != std::string::npos ||
+                     word.find_first_not_of("0123456789.,-smh") == std::string::npos;
+    if (!wrapped || !own) return true;
+  }
+  return true;
+}
+
 CompilerWatch::Family CompilerWatch::family(pid_t pid, pid_t parent) {
   Family out;
   bool chain = true;  // nothing but compilers and shells so far

@@ -29,6 +29,10 @@ std::string compiled_arch(const std::vector<std::string>& argv);
 /// rank_3_0, rank3), nullopt if none.
 std::optional<int> named_rank(std::string_view text);
 
+/// False for commands whose work is done elsewhere (docker, podman, kubectl, srun, ssh …, also
+/// behind sudo, env and the like): their processes are no descendants, and their stores not ours.
+bool runs_here(const std::vector<std::string>& argv);
+
 /// A compiler that runs, or ran a moment ago.
 struct CompilerRun {
   pid_t pid = 0;

@@ -70,6 +70,20 @@ TEST(Compilers, RanksInTitlesAndPaths) {
   }
 }
 
+TEST(Compilers, CommandsThatWorkElsewhere) {
+  using V = std::vector<std::string>;
+  for (const V& argv : {V{"docker", "run", "x"}, V{"/usr/bin/podman", "run"},
+                        V{"sudo", "-n", "docker", "run"}, V{"env", "A=1", "kubectl", "exec"},
+                        V{"timeout", "-k", "5", "10m", "srun", "-N1"}, V{"ssh", "host"}}) {
+    EXPECT_FALSE(runs_here(argv)) << argv.back();
+  }
+  for (const V& argv :
+       {V{}, V{"vllm", "serve", "docker"}, V{"env", "A=1", "python3", "docker"},
+        V{"apptainer", "exec", "x.sif"}, V{"nice", "-n", "5", "vllm"}, V{"./docker-like"}}) {
+    EXPECT_TRUE(runs_here(argv)) << (argv.empty() ? "" : argv.back());
+  }
+}
+
 class Running : public ::testing::Test {
  protected:
   // Scripts that bear a compiler's name.

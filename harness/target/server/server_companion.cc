@@ -173,7 +173,8 @@ class ServerCompanion : public Companion {
 
   // What is seen of this member from outside, whatever it prints.
   void hello(const ServerMemberSpec& member, const Started& worker) {
-    std::vector<std::string> emits = {"ready", "http", "compile", "store"};
+    std::vector<std::string> emits = {"ready", "http"};
+    if (member.here) emits.insert(emits.end(), {"compile", "store"});
     if (member.rank == asked().rank) {
       for (const char* kind : {"request", "counter", "phase_begin", "phase_end"}) {
         emits.emplace_back(kind);

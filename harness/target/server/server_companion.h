@@ -21,6 +21,7 @@ struct ServerMemberSpec {
   int rank = 0;                 // of its worker
   int port = 0;                 // 0: it opens none
   double clock_offset_s = 0;
+  bool here = true;  // false: in a container or elsewhere, so what it compiles is not seen
 };
 
 struct ServerCompanionSpec {

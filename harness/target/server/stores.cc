@@ -66,6 +66,7 @@ class Preparation {
             fmt::format("cache: there is no store {}; there are {}", name, known()));
     }
     if (!out_.problems.empty()) return std::move(out_);
+    if (spec_.elsewhere) return not_here();
     // Parents first: a store inside another moves with it.
     for (const auto& [name, store] : by_name_) prepare(*store);
     std::vector<PreparedStore> ordered;
@@ -80,6 +81,19 @@ class Preparation {
   }
 
  private:
+  PreparedStores not_here() {
+    for (const auto& [name, state] : spec_.asked) {
+      PreparedStore mine;
+      mine.name = name;
+      mine.asked = state;
+      mine.found = "unknown";
+      mine.reached = false;
+      mine.note = "the engine runs in a container or elsewhere: set its store in its own command";
+      out_.stores.push_back(std::move(mine));
+    }
+    return std::move(out_);
+  }
+
   std::string known() const {
     std::string names;
     for (const CacheStore& store : spec_.stores) names += store.name + ", ";

@@ -27,6 +27,9 @@ struct StoresSpec {
   std::string kept_key;
   std::map<std::string, std::string> env;    // what the members would inherit: HOME, TMPDIR …
   std::vector<std::filesystem::path> model;  // files and folders that page_cache is about
+  /// The engine runs in a container or on another machine: its stores are not here, and no variable
+  /// of ours reaches it.
+  bool elsewhere = false;
 };
 
 struct PreparedStore {

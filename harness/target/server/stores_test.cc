@@ -232,6 +232,19 @@ TEST_F(Stores, OrderAndCirclesDoNotMatter) {
   EXPECT_EQ(named("a").found, "unknown");
 }
 
+TEST_F(Stores, OfAContainerNothingIsKnown) {
+  spec.elsewhere = true;
+  write(home() / ".triton/k");
+  spec.asked = {{"triton", "cold"}};
+  out = prepare_stores(spec);
+  EXPECT_THAT(out.env, IsEmpty());
+  ASSERT_EQ(out.stores.size(), 1u);
+  EXPECT_FALSE(named("triton").reached);
+  EXPECT_EQ(named("triton").found, "unknown");
+  EXPECT_FALSE(fs::exists(spec.run_dir));
+  EXPECT_EQ(out.events(1).size(), 1u);
+}
+
 TEST_F(Stores, APresetMayListThePageCache) {
   spec.stores = {store("page_cache", "", ""), store("triton", "TRITON_DIR", "~/.triton")};
   EXPECT_EQ(prepare_stores(spec).stores.size(), 1u);
