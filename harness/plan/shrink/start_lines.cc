@@ -34,6 +34,9 @@ StartLine vllm(const Structure& s, const StartWish& wish) {
   // A plan left by an earlier start lets the next one skip the profile run.
   out.env["VLLM_ENABLE_STARTUP_PLAN"] = "0";
   if (!wish.tokenizer) out.args.push_back("--skip-tokenizer-init");
+  // As public recipes start it: its attention stores fp8, in pages of 256 tokens.
+  if (s.model_type == "deepseek_v4")
+    add(out.args, {"--kv-cache-dtype", "fp8", "--block-size", "256"});
   if (wish.parallel.tp > 1)
     add(out.args, {"--tensor-parallel-size", std::to_string(wish.parallel.tp)});
   if (wish.parallel.ep > 1 && wish.parallel.ep % wish.parallel.tp == 0) {
