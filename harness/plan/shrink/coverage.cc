@@ -36,10 +36,12 @@ void say_coverage(Result& r, const Request& request) {
     r.covers.push_back(fmt::format("{} ({}): layer{} {}", pair.first.text(), to_string(pair.second),
                                    ids.size() == 1 ? "" : "s", fmt::join(ids, ", ")));
   r.covers.push_back("widths and limits as they are: " + limits_of(r.config));
+  const bool fewer = r.before.experts.count != r.after.experts.count;
   r.covers.push_back(
-      "every phase but the reading of weights: bootstrap, load of the structure, profile, kv, "
-      "warmup, "
-      "capture, ready, serve; the same shapes a layer, and so the same compile keys");
+      fmt::format("every phase but the reading of weights: bootstrap, load of the structure, "
+                  "profile, kv, warmup, "
+                  "capture, ready, serve; the same shapes a layer{}, and so the same compile keys",
+                  fewer ? " but for the number of experts" : ""));
   if (!s.taps.empty())
     r.covers.push_back(fmt::format("a drafter fed from {} of the target ({}: {})",
                                    plural(s.taps.size(), "layer"), s.taps_key,
@@ -57,7 +59,7 @@ void say_coverage(Result& r, const Request& request) {
     r.cannot_show.push_back(
         "accepted drafts: with random weights about none are, and any number of them proves "
         "nothing");
-  if (r.before.experts.count != r.after.experts.count)
+  if (fewer)
     r.cannot_show.push_back(fmt::format(
         "kernels chosen by the number of experts ({} instead of {}), their tables and load "
         "balance; --experts {} keeps the number where it fits",
