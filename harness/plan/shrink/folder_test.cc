@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "harness/plan/shrink/testing.h"
+#include "harness/scenario/scenario.h"
 
 namespace warmgate::plan::shrink {
 namespace {
@@ -106,6 +107,25 @@ TEST_F(Folder, TheScenarioStandsBeside) {
   EXPECT_FALSE(fs::exists(request_.out));
   request_.preset = "tgi";
   EXPECT_THAT(write_problem(), HasSubstr("--preset 'tgi' cannot be started without weights"));
+}
+
+TEST_F(Folder, TheScenarioIsOne) {
+  request_.scenario = base_ / "gate.yaml";
+  request_.force = true;
+  for (const std::string preset : {"vllm", "sglang", "trtllm"}) {
+    for (const std::string name : {"deepseek-v4-flash-0731", "llama-3.1-8b", "deepseek-v3"}) {
+      std::ofstream(request_.config) << fixture_text(name);
+      request_.preset = preset;
+      request_.parallel = {2, name == "llama-3.1-8b" ? 1 : 4};
+      EXPECT_EQ(write_problem(), "");
+      try {
+        const scenario::Scenario loaded = scenario::load_scenario(request_.scenario, {});
+        EXPECT_EQ(loaded.variants.size(), 1u);
+      } catch (const scenario::ScenarioError& error) {
+        ADD_FAILURE() << preset << ' ' << name << ": " << error.problems().front().text();
+      }
+    }
+  }
 }
 
 TEST(TokenizerStub, HasEveryByteOnceAndTheSpecialTokensWhereTheyBelong) {
