@@ -49,6 +49,8 @@ class ReadyHonestJudge {
         ready_.emplace(rank, i);
         first_ready_ = ready_.size() == 1 ? i : first_ready_;
       } else if (e.ev == "phase_begin" && view_.is_startup(text(e, "phase"))) {
+        // A front end's log stays in bootstrap until it says that it is ready, whatever is done.
+        if (e.src == "log" && text(e, "phase") == "bootstrap") continue;
         phases_[{std::string(text(e, "phase")), rank}] = {i, 0, false};
       } else if (e.ev == "phase_end") {
         const auto it = phases_.find({std::string(text(e, "phase")), rank});

@@ -147,7 +147,9 @@ class Collector {
   void keys() {
     const contract::KeyUse use = contract::key_use(view_);
     const bool compiles = view_.emits("compile"), launches = view_.emits("launch");
-    if (compiles && view_.reached("warmup")) set("keys_warmed", names(use.warmed));
+    // From outside only what is compiled late is seen.
+    const bool warmed = launches || !view_.emits("http");
+    if (compiles && warmed && view_.reached("warmup")) set("keys_warmed", names(use.warmed));
     if (launches && view_.reached("serve")) {
       set("keys_launched", names(use.launched));
       std::set<std::string> kernels;

@@ -208,6 +208,18 @@ std::string silent_workers(const View& view) {
   return out;
 }
 
+// A log tells workers apart: which one stayed behind, and in which phase. The clock knows only the
+// phase that somebody began last.
+void hung_by_the_log(const View& view, RunRecord& run) {
+  for (const trace::Event* reading : view.trace().of("reading")) {
+    if (reading->str("outcome") != "hung") continue;
+    if (const auto phase = reading->str("failing_phase"); !phase.empty()) run.phase = phase;
+    const std::int64_t rank = reading->num("failing_rank", -1);
+    if (rank >= 0 && view.trace().world <= 1) run.first_failed_rank = static_cast<int>(rank);
+    return;
+  }
+}
+
 void hung(const RunFacts& facts, const View& view, RunRecord& run) {
   run.outcome = Outcome::kHung;
   run.kind = facts.hang_kind.empty() ? "deadline" : facts.hang_kind;
@@ -215,6 +227,7 @@ void hung(const RunFacts& facts, const View& view, RunRecord& run) {
   const auto sent = view.trace().of("deadline");
   if (!sent.empty() && sent.front()->rank) run.first_failed_rank = *sent.front()->rank;
   if (run.phase.empty()) run.phase = last_phase(view, run.first_failed_rank);
+  hung_by_the_log(view, run);
   run.reason = run.kind == "silence" ? "no event and no output any more"
                                      : "it did not end within its deadline";
   run.reason += run.phase.empty() ? ", before its first phase" : ", in " + run.phase;

@@ -106,18 +106,28 @@ void LogFollower::phase(const Said& said, bool begins) {
   const std::int64_t t = said.t_ns >= 0 ? said.t_ns : trace::now_ns();
   std::string& now = phases_[said.worker];
   if (begins ? now == said.phase : now != said.phase) return;
+  // Logs announce what begins; who is in the next phase has left the one before.
+  if (!now.empty()) phase_event(false, now, said, t);
   now = begins ? said.phase : "";
-  trace::json body = {{"phase", said.phase}};
+  if (begins) phase_event(true, now, said, t);
+}
+
+void LogFollower::phase_event(bool begins, const std::string& phase, const Said& said,
+                              std::int64_t t) {
+  trace::json body = {{"phase", phase}};
   if (!said.worker.empty()) body["worker"] = said.worker;
   if (said.rank) body["worker_rank"] = *said.rank;
   if (!begins) body["status"] = "ok";
-  if (!begins && said.phase == "capture") capture_end_ns_ = t;
+  if (!begins && phase == "capture") capture_end_ns_ = t;
   sink_.add(event(begins ? "phase_begin" : "phase_end", std::move(body), t));
 }
 
 void LogFollower::mark_end(bool well) {
   if (!reader_ || ended_by_us_) return;
-  before_end_ = reader_->so_far();
+  explain::Ending ending;
+  ending.asked = well;
+  ending.deadline = !well;
+  before_end_ = reader_->so_far(ending);
   for (auto& [worker, phase] : phases_) {
     if (!well || phase.empty()) continue;
     trace::json body = {{"phase", phase}, {"status", "ok"}, {"inferred", true}};

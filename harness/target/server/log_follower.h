@@ -49,6 +49,8 @@ class LogFollower {
  private:
   void said(const explain::Said& said);
   void phase(const explain::Said& said, bool begins);
+  void phase_event(bool begins, const std::string& phase, const explain::Said& said,
+                   std::int64_t t);
   trace::Event event(std::string ev, trace::json body, std::int64_t t_ns) const;
   void figures(const explain::Reading& reading, std::int64_t t_ns);
   void fault(const explain::Reading& reading);
