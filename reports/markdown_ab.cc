@@ -10,30 +10,30 @@ namespace warmgate::reports {
 namespace {
 
 // With these, what is not folded is at most kScreenLines lines.
-constexpr std::size_t kMostRows = 26, kMostFindings = 5, kMostUnseen = 5;
+constexpr std::size_t kMostShownRows = 26, kMostShownFindings = 5, kMostShownUnseen = 5;
 
-std::string join(const std::vector<std::string>& items, std::string_view by) {
+std::string joined_by(const std::vector<std::string>& items, std::string_view by) {
   std::string out;
   for (const std::string& item : items) out += (out.empty() ? "" : std::string(by)) + item;
   return out;
 }
 
-void add_row(MarkdownDocument& document, const MarkdownText& text, const EvidenceRow& row) {
+void add_ab_row(MarkdownDocument& document, const MarkdownText& text, const EvidenceRow& row) {
   std::vector<std::string> cells = {text.prose(row.label, 60)};
   for (const EvidenceCell& cell : row.cells)
     cells.push_back(cell.observed() ? text.code(cell.text, 160) : "not observed");
   document.row(cells);
 }
 
-void add_evidence(MarkdownDocument& document, const MarkdownText& text, const ScenarioReport& s,
-                  const EvidenceTable& table) {
+void add_ab_evidence(MarkdownDocument& document, const MarkdownText& text, const ScenarioReport& s,
+                     const EvidenceTable& table) {
   std::vector<std::string> heads = {" "};
   for (const std::string& side : table.sides) heads.push_back(text.code(side, 60));
   document.table(heads);
   std::vector<std::string> behaviours = {"behaviours"};
   bool any = false;
   for (const VariantReport& v : s.variants) {
-    behaviours.push_back(text.code(join(v.behaviours, " + "), 160));
+    behaviours.push_back(text.code(joined_by(v.behaviours, " + "), 160));
     any = any || !v.behaviours.empty();
   }
   if (any) document.row(behaviours);
@@ -41,8 +41,8 @@ void add_evidence(MarkdownDocument& document, const MarkdownText& text, const Sc
   std::size_t shown = any ? 1 : 0;
   for (const EvidenceRow& row : table.rows) {
     if (!row.observed()) continue;
-    if (shown++ < kMostRows) {
-      add_row(document, text, row);
+    if (shown++ < kMostShownRows) {
+      add_ab_row(document, text, row);
     } else {
       rest.push_back(&row);
     }
@@ -50,11 +50,12 @@ void add_evidence(MarkdownDocument& document, const MarkdownText& text, const Sc
   if (rest.empty()) return;
   document.begin_details(fmt::format("{} more rows", rest.size()));
   document.table(heads);
-  for (const EvidenceRow* row : rest) add_row(document, text, *row);
+  for (const EvidenceRow* row : rest) add_ab_row(document, text, *row);
   document.end_details();
 }
 
-void add_findings(MarkdownDocument& document, const MarkdownText& text, const ScenarioReport& s) {
+void add_ab_findings(MarkdownDocument& document, const MarkdownText& text,
+                     const ScenarioReport& s) {
   std::vector<std::string> lines;
   for (const verdict::Check& check : s.checks) {
     if (is_good(check.verdict)) continue;
@@ -74,26 +75,28 @@ void add_findings(MarkdownDocument& document, const MarkdownText& text, const Sc
                                     text.code(proof_text(group, run), 240)));
     }
   }
-  for (std::size_t i = 0; i < lines.size() && i < kMostFindings; ++i) document.item(lines[i]);
-  if (lines.size() <= kMostFindings) return;
-  document.begin_details(fmt::format("{} more findings", lines.size() - kMostFindings));
-  for (std::size_t i = kMostFindings; i < lines.size(); ++i) document.item(lines[i]);
+  for (std::size_t i = 0; i < lines.size() && i < kMostShownFindings; ++i) document.item(lines[i]);
+  if (lines.size() <= kMostShownFindings) return;
+  document.begin_details(fmt::format("{} more findings", lines.size() - kMostShownFindings));
+  for (std::size_t i = kMostShownFindings; i < lines.size(); ++i) document.item(lines[i]);
   document.end_details();
 }
 
-void add_unseen(MarkdownDocument& document, const MarkdownText& text, const EvidenceTable& table) {
+void add_ab_unseen(MarkdownDocument& document, const MarkdownText& text,
+                   const EvidenceTable& table) {
   const std::vector<Unseen> all = unseen(table);
   if (all.empty()) return;
   const auto line = [&](const Unseen& one) {
     std::vector<std::string> sides;
     for (const std::size_t side : one.sides) sides.push_back(text.code(table.sides[side], 40));
-    return fmt::format("not observed in {} because {}: {}", join(sides, ", "),
-                       text.code(one.why, 120), text.prose(join(one.labels, ", "), 400));
+    return fmt::format("not observed in {} because {}: {}", joined_by(sides, ", "),
+                       text.code(one.why, 120), text.prose(joined_by(one.labels, ", "), 400));
   };
-  for (std::size_t i = 0; i < all.size() && i < kMostUnseen; ++i) document.item(line(all[i]));
-  if (all.size() <= kMostUnseen) return;
-  document.begin_details(fmt::format("{} more that was not observed", all.size() - kMostUnseen));
-  for (std::size_t i = kMostUnseen; i < all.size(); ++i) document.item(line(all[i]));
+  for (std::size_t i = 0; i < all.size() && i < kMostShownUnseen; ++i) document.item(line(all[i]));
+  if (all.size() <= kMostShownUnseen) return;
+  document.begin_details(
+      fmt::format("{} more that was not observed", all.size() - kMostShownUnseen));
+  for (std::size_t i = kMostShownUnseen; i < all.size(); ++i) document.item(line(all[i]));
   document.end_details();
 }
 
@@ -108,9 +111,9 @@ std::string markdown_ab(const Report& report, std::size_t limit) {
                              text.code(s.name, 80), text.code(s.variants[1].name, 40),
                              text.code(s.variants[0].name, 40)));
   if (!s.reason.empty()) document.piece(text.prose(s.reason, 300));
-  add_evidence(document, text, s, table);
-  add_findings(document, text, s);
-  add_unseen(document, text, table);
+  add_ab_evidence(document, text, s, table);
+  add_ab_findings(document, text, s);
+  add_ab_unseen(document, text, table);
   for (const LogExcerpt& excerpt : table.excerpts) {
     document.begin_details(fmt::format("log of {}, {}", text.html(table.sides[excerpt.side], 40),
                                        text.html(excerpt.source, 80)));

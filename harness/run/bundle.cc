@@ -10,6 +10,7 @@
 
 #include "harness/run/archive.h"
 #include "harness/run/bundle_text.h"
+#include "harness/run/json_text.h"
 #include "harness/run/prepare.h"
 #include "harness/run/reproduce.h"
 #include "harness/run/secrets.h"
@@ -26,43 +27,6 @@ using nlohmann::json;
 using scenario::ScenarioError;
 
 constexpr std::uintmax_t kMostCacheBytes = std::uintmax_t{128} << 20;
-
-[[noreturn]] void refuse(const fs::path& path, const std::string& why) {
-  throw ScenarioError({{path.string(), 0, 0, "", why}});
-}
-
-std::string slurp(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw std::runtime_error("cannot read " + file.string());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void spill(const fs::path& file, std::string_view text) {
-  fs::create_directories(file.parent_path());
-  std::ofstream out(file, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.close();
-  if (!out) throw std::runtime_error("cannot write " + file.string());
-}
-
-std::string dumped(const json& value) {
-  return value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-std::string text(const json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
-
-std::vector<std::string> texts(const json& object, const char* key) {
-  std::vector<std::string> out;
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  if (it == object.end() || !it->is_array()) return out;
-  for (const json& item : *it) {
-    if (item.is_string()) out.push_back(item.get<std::string>());
-  }
-  return out;
-}
 
 bool is_core(const fs::path& file) {
   const std::string name = file.filename().string();
@@ -84,12 +48,15 @@ std::vector<KeptRun> runs_of(const json& report) {
   for (const json& scenario : report.value("scenarios", json::array())) {
     for (const json& variant : scenario.value("variants", json::array())) {
       for (const json& run : variant.value("runs", json::array())) {
-        KeptRun one{
-            text(scenario, "name"), text(variant, "name"), run.value("repeat", 0), nullptr, {}};
+        KeptRun one{text_of(scenario, "name"),
+                    text_of(variant, "name"),
+                    run.value("repeat", 0),
+                    nullptr,
+                    {}};
         for (const json& output : run.value("outputs", json::array()))
-          one.outputs.push_back({output.value("rank", 0), text(output, "stream"),
-                                 output.value("bytes", std::uint64_t{0}), text(output, "head"),
-                                 text(output, "tail"), texts(output, "matched")});
+          one.outputs.push_back({output.value("rank", 0), text_of(output, "stream"),
+                                 output.value("bytes", std::uint64_t{0}), text_of(output, "head"),
+                                 text_of(output, "tail"), texts_of(output, "matched")});
         out.push_back(std::move(one));
       }
     }
@@ -101,9 +68,9 @@ std::vector<KeptRun> runs_of(const json& report) {
 void load_scenarios(const json& report, const json& call, std::vector<scenario::Scenario>& out,
                     std::vector<std::string>& left_out) {
   scenario::LoadOptions load;
-  load.device = text(call, "device");
-  load.overlays = texts(call, "set");
-  for (const std::string& file : texts(call, "scenarios")) {
+  load.device = text_of(call, "device");
+  load.overlays = texts_of(call, "set");
+  for (const std::string& file : texts_of(call, "scenarios")) {
     try {
       out.push_back(scenario::load_scenario(file, load));
     } catch (const ScenarioError& error) {
@@ -111,10 +78,10 @@ void load_scenarios(const json& report, const json& call, std::vector<scenario::
       continue;
     }
     for (const json& scenario : report.value("scenarios", json::array())) {
-      if (text(scenario, "path") != file) continue;
+      if (text_of(scenario, "path") != file) continue;
       for (const json& variant : scenario.value("variants", json::array())) {
         for (const scenario::Variant& now : out.back().variants) {
-          if (now.name == text(variant, "name") && now.identity != text(variant, "identity"))
+          if (now.name == text_of(variant, "name") && now.identity != text_of(variant, "identity"))
             left_out.push_back(
                 fmt::format("{}: variant {} is no longer what ran; it is bundled as it is now",
                             file, now.name));
@@ -126,27 +93,27 @@ void load_scenarios(const json& report, const json& call, std::vector<scenario::
 
 void keep_report(const fs::path& file, const fs::path& folder,
                  const std::vector<std::string>& secrets) {
-  const std::string all = slurp(file);
+  const std::string all = read_whole(file);
   const json report = json::parse(all, nullptr, false);
-  if (!report.is_object()) refuse(file, "is no JSON report and no folder that --keep wrote");
-  const std::string schema = text(report, "schema");
+  if (!report.is_object()) refuse_file(file, "is no JSON report and no folder that --keep wrote");
+  const std::string schema = text_of(report, "schema");
   if (!schema.starts_with("report/1."))
-    refuse(file, fmt::format("its schema is '{}'; this program reads report/1", schema));
+    refuse_file(file, fmt::format("its schema is '{}'; this program reads report/1", schema));
   const json call = report.value("call", json::object());
-  if (text(call, "verb").empty())
-    refuse(file, "does not say how it was made; it is older than report/1.1");
+  if (text_of(call, "verb").empty())
+    refuse_file(file, "does not say how it was made; it is older than report/1.1");
   Kept kept;
   kept.call = call;
   kept.environment = report.value("machine", json::object());
   kept.report = all;
-  kept.command = text(report, "command");
+  kept.command = text_of(report, "command");
   kept.secrets = secrets;
   kept.left_out.push_back("traces: a JSON report has none; run with --keep DIR and bundle that");
   try {
     kept.runs = runs_of(report);
     std::vector<scenario::Scenario> scenarios;
     load_scenarios(report, call, scenarios, kept.left_out);
-    if (scenarios.empty()) refuse(file, "none of its scenarios can be read any more");
+    if (scenarios.empty()) refuse_file(file, "none of its scenarios can be read any more");
     std::vector<const scenario::Scenario*> pointers;
     for (const scenario::Scenario& each : scenarios) pointers.push_back(&each);
     kept.secrets = trace::spellings([&] {
@@ -156,11 +123,11 @@ void keep_report(const fs::path& file, const fs::path& folder,
     }());
     json masked = report;
     target::mask_json(masked, kept.secrets);
-    kept.report = dumped(masked);
+    kept.report = pretty(masked);
     kept.scenarios = std::move(pointers);
     write_kept(folder, kept);
   } catch (const json::exception& error) {
-    refuse(file, std::string("is no whole report: ") + error.what());
+    refuse_file(file, std::string("is no whole report: ") + error.what());
   }
 }
 
@@ -172,11 +139,11 @@ class Filter {
 
   Bundled run() {
     const fs::path file = from_ / "bundle.json";
-    manifest_ = json::parse(slurp(file), nullptr, false);
-    if (!text(manifest_, "schema").starts_with("bundle/1."))
-      refuse(file,
-             "its schema is '" + text(manifest_, "schema") + "'; this program reads bundle/1");
-    left_out_ = texts(manifest_, "left_out");
+    manifest_ = json::parse(read_whole(file), nullptr, false);
+    if (!text_of(manifest_, "schema").starts_with("bundle/1."))
+      refuse_file(file, "its schema is '" + text_of(manifest_, "schema") +
+                            "'; this program reads bundle/1");
+    left_out_ = texts_of(manifest_, "left_out");
     std::vector<fs::path> files;
     for (auto it =
              fs::recursive_directory_iterator(from_, fs::directory_options::skip_permission_denied);
@@ -196,7 +163,7 @@ class Filter {
       note(fmt::format("prompts and answers in {} files; --with prompts keeps them", dropped_));
     manifest_["left_out"] = left_out_;
     manifest_["files"] = listed_;
-    spill(to_ / "bundle.json", dumped(manifest_));
+    write_whole(to_ / "bundle.json", pretty(manifest_));
     Bundled out;
     out.files = listed_.size() + 1;
     out.left_out = left_out_;
@@ -209,7 +176,7 @@ class Filter {
   void note(std::string line) { left_out_.push_back(std::move(line)); }
 
   void put(const std::string& name, std::string_view bytes, const fs::path& like) {
-    spill(to_ / name, bytes);
+    write_whole(to_ / name, bytes);
     std::error_code failed;
     if ((fs::status(like, failed).permissions() & fs::perms::owner_exec) != fs::perms::none)
       fs::permissions(to_ / name, fs::perms::owner_exec, fs::perm_options::add);
@@ -233,17 +200,17 @@ class Filter {
     } else if (part == "prompts") {
       if (!wish_.prompts) return note(name + ": prompts; --with prompts takes them along");
     } else if (!wish_.prompts && (part == "runs" || part == "report.json")) {
-      std::string bytes = slurp(file), clean = clean_of(file, bytes);
+      std::string bytes = read_whole(file), clean = clean_of(file, bytes);
       if (clean != bytes) ++dropped_;
       return put(name, clean, file);
     }
-    put(name, slurp(file), file);
+    put(name, read_whole(file), file);
   }
 
   static std::string clean_of(const fs::path& file, const std::string& bytes) {
     if (file.extension() == ".json") {
       json value = json::parse(bytes, nullptr, false);
-      return !value.is_discarded() && drop_prompts(value) ? dumped(value) : bytes;
+      return !value.is_discarded() && drop_prompts(value) ? pretty(value) : bytes;
     }
     if (file.extension() != ".jsonl") return without_prompts(bytes);
     std::string out;
@@ -261,13 +228,14 @@ class Filter {
   }
 
   void caches() {
-    const json environment = json::parse(slurp(from_ / "environment.json"), nullptr, false);
+    const json environment = json::parse(read_whole(from_ / "environment.json"), nullptr, false);
     std::uintmax_t room = kMostCacheBytes;
     if (!environment.is_object()) return;
     for (const json& cache : environment.value("caches", json::array())) {
-      const fs::path folder = text(cache, "path");
+      const fs::path folder = text_of(cache, "path");
       std::error_code failed;
-      if (folder.empty() || text(cache, "state") != "filled" || !fs::is_directory(folder, failed))
+      if (folder.empty() || text_of(cache, "state") != "filled" ||
+          !fs::is_directory(folder, failed))
         continue;
       std::uintmax_t bytes = 0;
       std::vector<fs::path> files;
@@ -280,15 +248,16 @@ class Filter {
       }
       if (bytes > room) {
         note(fmt::format("{}: the cache {} is larger than what is left of 128 MiB", folder.string(),
-                         text(cache, "name")));
+                         text_of(cache, "name")));
         continue;
       }
       room -= bytes;
-      std::string name = text(cache, "name");
+      std::string name = text_of(cache, "name");
       std::replace_if(
           name.begin(), name.end(), [](char c) { return c == ' ' || c == '/'; }, '-');
       for (const fs::path& file : files)
-        put("caches/" + name + "/" + file.lexically_relative(folder).string(), slurp(file), file);
+        put("caches/" + name + "/" + file.lexically_relative(folder).string(), read_whole(file),
+            file);
     }
   }
 
@@ -300,9 +269,9 @@ class Filter {
 };
 
 std::string default_name(const json& manifest) {
-  const std::vector<std::string> files = texts(manifest["call"], "scenarios");
+  const std::vector<std::string> files = texts_of(manifest["call"], "scenarios");
   const std::string stem = files.size() == 1 ? fs::path(files[0]).stem().string() : "warmgate-gate";
-  return stem + "-" + text(manifest["call"], "verb") + ".tar.gz";
+  return stem + "-" + text_of(manifest["call"], "verb") + ".tar.gz";
 }
 
 }  // namespace
@@ -314,12 +283,12 @@ Bundled make_bundle(const fs::path& run, const fs::path& output, const BundleWis
   fs::path kept = run;
   if (fs::is_directory(run, failed)) {
     if (!fs::is_regular_file(run / "bundle.json", failed))
-      refuse(run, "is no folder that --keep wrote: it holds no bundle.json");
+      refuse_file(run, "is no folder that --keep wrote: it holds no bundle.json");
   } else if (fs::is_regular_file(run, failed)) {
     kept = stage.path() / "kept";
     keep_report(run, kept, secrets);
   } else {
-    refuse(run, "there is no such report or folder");
+    refuse_file(run, "there is no such report or folder");
   }
   const fs::path clean = stage.path() / "bundle";
   fs::create_directories(clean);

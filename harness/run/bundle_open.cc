@@ -7,6 +7,7 @@
 
 #include "harness/run/archive.h"
 #include "harness/run/bundle.h"
+#include "harness/run/json_text.h"
 #include "harness/scenario/files.h"
 #include "harness/trace/secrets.h"
 #include "harness/trace/sha256.h"
@@ -18,47 +19,23 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using scenario::ScenarioError;
 
-[[noreturn]] void refuse(const fs::path& path, const std::string& why) {
-  throw ScenarioError({{path.string(), 0, 0, "", why}});
-}
-
-std::string slurp(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw std::runtime_error("cannot read " + file.string());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::string text(const json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
-}
-
-std::vector<std::string> texts(const json& object, const char* key) {
-  std::vector<std::string> out;
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  if (it == object.end() || !it->is_array()) return out;
-  for (const json& item : *it) {
-    if (item.is_string()) out.push_back(item.get<std::string>());
-  }
-  return out;
-}
-
 // Everything that the manifest lists is there as it says, and nothing else is.
 void check_files(const fs::path& root, const json& manifest) {
   std::set<std::string> listed = {"bundle.json"};
   for (const json& file : manifest.value("files", json::array())) {
-    const std::string name = text(file, "path");
+    const std::string name = text_of(file, "path");
     std::error_code failed;
     if (name.empty() || !fs::is_regular_file(root / name, failed))
-      refuse(root / "bundle.json", fmt::format("lists '{}', which is not in the bundle", name));
-    if (trace::sha256_hex(slurp(root / name)) != text(file, "sha256"))
-      refuse(root / name, "is not what bundle.json says (SHA-256)");
+      refuse_file(root / "bundle.json",
+                  fmt::format("lists '{}', which is not in the bundle", name));
+    if (trace::sha256_hex(read_whole(root / name)) != text_of(file, "sha256"))
+      refuse_file(root / name, "is not what bundle.json says (SHA-256)");
     listed.insert(name);
   }
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
     const std::string name = entry.path().lexically_relative(root).string();
     if (entry.is_regular_file() && listed.count(name) == 0)
-      refuse(entry.path(), "is not listed in bundle.json");
+      refuse_file(entry.path(), "is not listed in bundle.json");
   }
 }
 
@@ -69,7 +46,8 @@ fs::path inside(const fs::path& root, const std::string& name) {
   for (const fs::path& part : wish) plain = plain && part != ".." && part != "." && !part.empty();
   std::error_code failed;
   if (!plain || !fs::is_regular_file(root / wish, failed) || fs::is_symlink(root / wish, failed))
-    refuse(root / "bundle.json", fmt::format("'{}' is no file of the bundle", name.substr(0, 200)));
+    refuse_file(root / "bundle.json",
+                fmt::format("'{}' is no file of the bundle", name.substr(0, 200)));
   return root / wish;
 }
 
@@ -100,7 +78,7 @@ T checked(const json& call, const char* key, T fallback, const fs::path& file) {
   try {
     return it->get<T>();
   } catch (const json::exception&) {
-    refuse(file, fmt::format("call.{} is of another type", key));
+    refuse_file(file, fmt::format("call.{} is of another type", key));
   }
 }
 
@@ -126,27 +104,30 @@ OpenBundle open_bundle(const fs::path& path) {
     }
   }
   const fs::path file = out.root / "bundle.json";
-  if (!fs::is_regular_file(file, failed)) refuse(path, "is no bundle: it holds no bundle.json");
-  const json manifest = json::parse(slurp(file), nullptr, false);
-  if (!manifest.is_object() || !text(manifest, "schema").starts_with("bundle/1."))
-    refuse(path, fmt::format("its bundle.json has the schema '{}'; this program reads bundle/1",
-                             text(manifest, "schema")));
+  if (!fs::is_regular_file(file, failed))
+    refuse_file(path, "is no bundle: it holds no bundle.json");
+  const json manifest = json::parse(read_whole(file), nullptr, false);
+  if (!manifest.is_object() || !text_of(manifest, "schema").starts_with("bundle/1."))
+    refuse_file(path,
+                fmt::format("its bundle.json has the schema '{}'; this program reads bundle/1",
+                            text_of(manifest, "schema")));
   if (!folder) check_files(out.root, manifest);
   const json call = manifest.value("call", json::object());
-  if (!call.is_object()) refuse(path, "its bundle.json has no call");
-  out.verb = text(call, "verb");
+  if (!call.is_object()) refuse_file(path, "its bundle.json has no call");
+  out.verb = text_of(call, "verb");
   if (out.verb != "run" && out.verb != "ab" && out.verb != "gate")
-    refuse(path, fmt::format("its verb '{}' is none of run, ab, gate", out.verb.substr(0, 40)));
-  for (const std::string& name : texts(call, "scenarios"))
+    refuse_file(path,
+                fmt::format("its verb '{}' is none of run, ab, gate", out.verb.substr(0, 40)));
+  for (const std::string& name : texts_of(call, "scenarios"))
     out.scenarios.push_back(inside(out.root, name));
-  if (out.scenarios.empty()) refuse(path, "holds no scenario");
+  if (out.scenarios.empty()) refuse_file(path, "holds no scenario");
   if (out.verb != "gate" && out.scenarios.size() != 1)
-    refuse(path, fmt::format("{} takes one scenario, not {}", out.verb, out.scenarios.size()));
-  out.sides = texts(call, "sides");
+    refuse_file(path, fmt::format("{} takes one scenario, not {}", out.verb, out.scenarios.size()));
+  out.sides = texts_of(call, "sides");
   Options& options = out.options;
-  options.variants = texts(call, "variants");
-  options.load.device = text(call, "device");
-  for (const std::string& overlay : texts(call, "set")) {
+  options.variants = texts_of(call, "variants");
+  options.load.device = text_of(call, "device");
+  for (const std::string& overlay : texts_of(call, "set")) {
     if (overlay.find(trace::kMask) == overlay.npos) {
       options.load.overlays.push_back(overlay);
     } else {
@@ -157,23 +138,23 @@ OpenBundle open_bundle(const fs::path& path) {
   options.repeat = std::clamp(checked(call, "repeat", 1, file), 1, 100000);
   options.jobs = std::clamp(checked(call, "jobs", 0, file), 0, 4096);
   options.no_cache = checked(call, "no_cache", false, file);
-  options.today = text(call, "today");
+  options.today = text_of(call, "today");
   const double timeout = checked(call, "timeout_s", 0.0, file);
   if (timeout > 0 && timeout < 1e7) options.timeout_s = timeout;
-  const std::string jit = text(call, "jit");
+  const std::string jit = text_of(call, "jit");
   options.jit = jit == "host"    ? jit::Backend::kHost
                 : jit == "nvrtc" ? jit::Backend::kNvrtc
                                  : jit::Backend::kAuto;
-  for (const std::string& name : texts(call, "metrics"))
+  for (const std::string& name : texts_of(call, "metrics"))
     options.metrics.push_back(inside(out.root, name));
-  for (const std::string& name : texts(call, "contracts"))
+  for (const std::string& name : texts_of(call, "contracts"))
     options.contracts.push_back(inside(out.root, name));
   options.bundle = path;
   if (fs::is_directory(out.root / "fixtures", failed)) {
     options.load.fixtures = out.dir.path() / "fixtures";
     merge_fixtures(out.root / "fixtures", options.load.fixtures);
   }
-  for (const std::string& line : texts(manifest, "left_out"))
+  for (const std::string& line : texts_of(manifest, "left_out"))
     out.notes.push_back("not in the bundle: " + line);
   return out;
 }

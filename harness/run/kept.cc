@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "harness/run/json_text.h"
 #include "harness/run/prepare.h"
 #include "harness/run/rows.h"
 #include "harness/scenario/files.h"
@@ -34,16 +35,6 @@ std::string label(const std::string& name) {
   return out.empty() ? "unnamed" : out;
 }
 
-std::string slurp(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw std::runtime_error("cannot read " + file.string());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::string dumped(const json& value) {
-  return value.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
 bool is_inside(const fs::path& root, const fs::path& path) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
 }
@@ -66,7 +57,7 @@ class Folder {
     put("report.json", kept_.report);
     json environment = kept_.environment;
     target::mask_json(environment, kept_.secrets);
-    put("environment.json", dumped(environment));
+    put("environment.json", pretty(environment));
     for (const KeptRun& run : kept_.runs) add_run(run);
 
     json manifest;
@@ -82,7 +73,7 @@ class Folder {
       left_out.push_back(trace::mask_secrets(line, kept_.secrets));
     manifest["left_out"] = std::move(left_out);
     manifest["files"] = files_;
-    put("bundle.json", dumped(manifest));
+    put("bundle.json", pretty(manifest));
   }
 
  private:
@@ -104,8 +95,8 @@ class Folder {
   }
 
   // A text with its secrets gone. The mark must leave YAML legal.
-  std::string text_of(const fs::path& file, const std::string& name) {
-    const std::string text = slurp(file);
+  std::string masked_text(const fs::path& file, const std::string& name) {
+    const std::string text = read_whole(file);
     std::string out = trace::mask_secrets(text, kept_.secrets);
     if (out == text) return out;
     masked_.push_back(name);
@@ -126,7 +117,7 @@ class Folder {
     }
     const bool executable =
         (fs::status(file, failed).permissions() & fs::perms::owner_exec) != fs::perms::none;
-    put(name, text_of(file, name), executable);
+    put(name, masked_text(file, name), executable);
   }
 
   std::string tree_name(const fs::path& tree) {
@@ -167,7 +158,7 @@ class Folder {
       target::mask_json(resolved, kept_.secrets);
       const std::string name =
           "resolved/" + label(scenario.name) + "." + label(variant.name) + ".json";
-      if (resolved_.insert(name).second) put(name, dumped(resolved));
+      if (resolved_.insert(name).second) put(name, pretty(resolved));
     }
   }
 

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using scenario::Problem;
 using scenario::ScenarioError;
 
-constexpr std::uintmax_t kMostBytes = 4 << 20;
+constexpr std::uintmax_t kLargestManifest = 4 << 20;
 constexpr int kDeepest = 32;
 constexpr std::size_t kMostNodes = 200000;
 
@@ -28,7 +28,7 @@ class Reader {
   std::vector<Pod> read() {
     std::error_code failed;
     if (!fs::is_regular_file(file_, failed)) refuse({}, "there is no such file");
-    if (fs::file_size(file_, failed) > kMostBytes) refuse({}, "is larger than 4 MiB");
+    if (fs::file_size(file_, failed) > kLargestManifest) refuse({}, "is larger than 4 MiB");
     std::ifstream in(file_, std::ios::binary);
     std::stringstream text;
     text << in.rdbuf();
@@ -184,9 +184,9 @@ std::vector<ManifestFinding> check_manifest(const fs::path& file, const std::vec
     }
   }
 
-  using State = ManifestFinding::State;
+  using Kind = ManifestFinding::State;
   std::vector<ManifestFinding> out;
-  const auto say = [&](State state, int line, std::string text) {
+  const auto say = [&](Kind state, int line, std::string text) {
     out.push_back({state, fmt::format("{}:{}", file.string(), line), std::move(text)});
   };
   const double need = values.ready.p99;
@@ -196,7 +196,7 @@ std::vector<ManifestFinding> check_manifest(const fs::path& file, const std::vec
   if (chosen.empty()) {
     for (const Pod& pod : pods) {
       for (const Container& one : pod.containers)
-        say(State::kNote, one.line,
+        say(Kind::kNote, one.line,
             full_name(pod, one) +
                 ": no startup and no liveness probe, so that nothing ends a slow "
                 "start");
@@ -206,7 +206,7 @@ std::vector<ManifestFinding> check_manifest(const fs::path& file, const std::vec
     const Probe& probe = one->startup.there ? one->startup : one->liveness;
     const std::string name = full_name(*pod, *one);
     if (!probe.there) {
-      say(State::kNote, one->line,
+      say(Kind::kNote, one->line,
           name + ": no startup and no liveness probe, so that nothing ends a slow start");
     } else {
       const std::string budget =
@@ -214,29 +214,29 @@ std::vector<ManifestFinding> check_manifest(const fs::path& file, const std::vec
                       one->startup.there ? "startupProbe" : "livenessProbe", probe.budget_s(),
                       probe.initial_delay_s, probe.failures, probe.period_s);
       if (need > probe.budget_s()) {
-        say(State::kTooShort, probe.line,
+        say(Kind::kTooShort, probe.line,
             fmt::format("{}, {}: it is killed {:.1f} s too early", budget, measured,
                         need - probe.budget_s()));
       } else {
-        say(State::kOk, probe.line, budget + ", " + measured);
+        say(Kind::kOk, probe.line, budget + ", " + measured);
         if (need > probe.budget_s() - probe.period_s)
-          say(State::kNote, probe.line, fmt::format("{}: less than one period is left", name));
+          say(Kind::kNote, probe.line, fmt::format("{}: less than one period is left", name));
         if (!one->startup.there)
-          say(State::kNote, probe.line,
+          say(Kind::kNote, probe.line,
               name +
                   ": the liveness probe guards the start too; a startupProbe lets it be strict "
                   "afterwards");
       }
     }
     if (pod->progress_deadline_s && need > *pod->progress_deadline_s)
-      say(State::kTooShort, pod->progress_line,
+      say(Kind::kTooShort, pod->progress_line,
           fmt::format("{}: progressDeadlineSeconds is {:g} s, {}", name, *pod->progress_deadline_s,
                       measured));
     if (!pod->progress_deadline_s && pod->kind == "Deployment" && need > 600)
-      say(State::kNote, one->line,
+      say(Kind::kNote, one->line,
           name + ": progressDeadlineSeconds is not set, and its default is 600 s; " + measured);
     if (values.grace_measured && pod->grace_s && *pod->grace_s < values.grace_s)
-      say(State::kNote, pod->grace_line,
+      say(Kind::kNote, pod->grace_line,
           fmt::format("{}: terminationGracePeriodSeconds is {:g}, advised are {}", name,
                       *pod->grace_s, values.grace_s));
   }

@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "harness/run/json_text.h"
 #include "harness/scenario/problems.h"
 #include "harness/scenario/scenario.h"
 
@@ -19,32 +20,23 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using scenario::ScenarioError;
 
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{256} << 20;
-
-[[noreturn]] void refuse(const fs::path& file, const std::string& why) {
-  throw ScenarioError({{file.string(), 0, 0, "", why}});
-}
+constexpr std::uintmax_t kLargestReport = std::uintmax_t{256} << 20;
 
 json read_report(const fs::path& wish) {
   std::error_code failed;
   const fs::path file = fs::is_directory(wish, failed) ? wish / "report.json" : wish;
-  if (!fs::is_regular_file(file, failed)) refuse(file, "there is no such report");
-  if (fs::file_size(file, failed) > kMostBytes) refuse(file, "is larger than 256 MiB");
+  if (!fs::is_regular_file(file, failed)) refuse_file(file, "there is no such report");
+  if (fs::file_size(file, failed) > kLargestReport) refuse_file(file, "is larger than 256 MiB");
   std::ifstream in(file, std::ios::binary);
   json report = json::parse(in, nullptr, false);
   if (!report.is_object() || !report.contains("schema"))
-    refuse(file, "is not a JSON report of run, ab or gate");
+    refuse_file(file, "is not a JSON report of run, ab or gate");
   const json& schema = report["schema"];
   if (!schema.is_string() || schema.get_ref<const std::string&>().rfind("report/1.", 0) != 0)
-    refuse(file, "its schema is " + schema.dump() + "; this program reads report/1");
+    refuse_file(file, "its schema is " + schema.dump() + "; this program reads report/1");
   if (!report.contains("scenarios") || !report["scenarios"].is_array())
-    refuse(file, "has no scenarios");
+    refuse_file(file, "has no scenarios");
   return report;
-}
-
-std::string text(const json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return it != object.end() && it->is_string() ? it->get<std::string>() : "";
 }
 
 // An array of objects; others are left out.
@@ -63,7 +55,7 @@ bool is_time(const json& value) {
 }
 
 void take_run(const json& run, MeasuredStarts& out) {
-  if (text(run, "outcome") != "passed") {
+  if (text_of(run, "outcome") != "passed") {
     ++out.others;
     return;
   }
@@ -99,10 +91,10 @@ MeasuredStarts read_starts(const std::vector<fs::path>& reports, const std::stri
     const json report = read_report(file);
     for (const json* scenario : objects(report, "scenarios")) {
       for (const json* each : objects(*scenario, "variants")) {
-        const std::string name = text(*each, "name");
+        const std::string name = text_of(*each, "name");
         known.insert(name);
-        if (!variant.empty() && variant != name && variant != text(*each, "base_name")) continue;
-        const std::string source = text(*scenario, "name") + " " + name;
+        if (!variant.empty() && variant != name && variant != text_of(*each, "base_name")) continue;
+        const std::string source = text_of(*scenario, "name") + " " + name;
         if (sources.insert(source).second) out.sources.push_back(source);
         for (const json* run : objects(*each, "runs")) take_run(*run, out);
       }
@@ -113,9 +105,9 @@ MeasuredStarts read_starts(const std::vector<fs::path>& reports, const std::stri
     return scenario::list_of({names.begin(), names.end()});
   };
   if (!variant.empty() && out.sources.empty())
-    refuse(first, fmt::format("no variant {}; there are {}", variant, listed(known)));
+    refuse_file(first, fmt::format("no variant {}; there are {}", variant, listed(known)));
   if (variant.empty() && out.sources.size() > 1)
-    refuse(first, fmt::format("holds {}; choose one with --variant", listed(sources)));
+    refuse_file(first, fmt::format("holds {}; choose one with --variant", listed(sources)));
   for (auto& [clock, values] : out.clocks) std::sort(values.begin(), values.end());
   std::sort(out.shutdown.begin(), out.shutdown.end());
   return out;
