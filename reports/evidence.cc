@@ -178,6 +178,7 @@ class Side {
       const auto it = (one.*which).find(name);
       if (it != (one.*which).end()) values.push_back(it->second);
     }
+    if (values.empty() && broke() && name == telling_->phase) return missing("it ended in " + name);
     if (values.empty()) return missing(why(since, kind));
     return number(std::move(values), duration_text);
   }
@@ -321,14 +322,15 @@ EvidenceTable evidence_of(const ScenarioReport& scenario) {
         [](const Side& s) { return s.worker(); });
   }
   // In the order in which they strike, others after them.
-  std::vector<std::string> clocks = {"ready"};
-  clocks.insert(clocks.end(), std::begin(kClocks), std::end(kClocks));
+  std::vector<std::string> clocks(std::begin(kClocks), std::end(kClocks));
   std::set<std::string> more;
   for (const Side& side : sides) {
     for (const RunEvidence& one : side.evidence()) {
       for (const auto& [clock, value] : one.clocks_s) more.insert(clock);
     }
   }
+  // The figure that stands for the first of them.
+  if (more.erase("ready") > 0) clocks.insert(clocks.begin(), "ready");
   for (const std::string& clock : clocks) more.erase(clock);
   clocks.insert(clocks.end(), more.begin(), more.end());
   for (const std::string& clock : clocks) {

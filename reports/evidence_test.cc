@@ -175,7 +175,7 @@ TEST(Evidence, TheLogAroundTheFault) {
   EXPECT_THAT(excerpt.source, HasSubstr("rank 1 stderr"));
   Sample wide = server_sample();
   wide.runs[0].outputs[0].head = std::string(1 << 20, 'x') + "topk_indices_buffer is None";
-  const LogExcerpt& cut = evidence_of(wide.report.scenarios[0]).excerpts[0];
+  const LogExcerpt cut = evidence_of(wide.report.scenarios[0]).excerpts[0];
   EXPECT_LE(cut.lines[0].size(), kExcerptColumns + 8);
   wide.runs[0].outputs.clear();
   EXPECT_TRUE(evidence_of(wide.report.scenarios[0]).excerpts.empty());

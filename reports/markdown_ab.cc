@@ -2,6 +2,7 @@
 // what broke, what was not observed, how to repeat it; logs and the rest are folded.
 #include <fmt/format.h>
 
+#include "reports/artefacts.h"
 #include "reports/evidence.h"
 #include "reports/markdown.h"
 #include "reports/words.h"
@@ -111,9 +112,20 @@ std::string markdown_ab(const Report& report, std::size_t limit) {
                              text.code(s.name, 80), text.code(s.variants[1].name, 40),
                              text.code(s.variants[0].name, 40)));
   if (!s.reason.empty()) document.piece(text.prose(s.reason, 300));
+  // In a word; the identities and the lists are folded.
+  bool any = false;
+  for (const verdict::ArtefactDifference& difference : artefact_differences(s)) {
+    any = true;
+    document.item("artefacts: " + text.code(difference_text(difference), 200));
+  }
   add_ab_evidence(document, text, s, table);
   add_ab_findings(document, text, s);
   add_ab_unseen(document, text, table);
+  if (any) {
+    document.begin_details("artefacts and how they differ");
+    add_artefacts(document, text, report);
+    document.end_details();
+  }
   for (const LogExcerpt& excerpt : table.excerpts) {
     document.begin_details(fmt::format("log of {}, {}", text.html(table.sides[excerpt.side], 40),
                                        text.html(excerpt.source, 80)));
