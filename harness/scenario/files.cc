@@ -52,7 +52,7 @@ fs::path find_fixtures(const fs::path& given) {
   const fs::path share = program.parent_path().parent_path() / "share";
   // An unpacked package has its own, also on the machine that it was built on.
   const fs::path own = share / "fixtures";
-  if (fs::is_directory(own / "models", error)) return own;
+  if (fs::is_directory(own, error)) return own;
 #ifdef WARMGATE_SOURCE_FIXTURES
   if (fs::is_directory(WARMGATE_SOURCE_FIXTURES, error)) return WARMGATE_SOURCE_FIXTURES;
 #endif
