@@ -127,6 +127,17 @@ TEST_F(Leaks, NeitherDoOtherCommandsAndErrors) {
     const Ran ran = call(arguments);
     EXPECT_NE(ran.code, 0 + (arguments[0] == "resolve" ? 99 : 0)) << arguments[0];
   }
+  // Somebody else's log, of whose secrets nothing is known but what shows.
+  const std::string log =
+      dir_.write(
+              "in/vllm.log",
+              "INFO 07-08 22:40:03 api_server.py:1 vLLM API server version 0.9.1\n"
+              "INFO args: Namespace(model='x', api_key=['zq7-log-17'], hf_token='zq7-log-18')\n"
+              "ERROR RuntimeError: GET https://u:zq7pass19@h/x?X-Amz-Signature=zq7sig20 failed\n")
+          .string();
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"explain", log}, {"explain", log, "--json", "-"}})
+    call(arguments);
   // A problem quotes the line that it points at.
   const std::string wrong =
       dir_.write("in/wrong.yaml",

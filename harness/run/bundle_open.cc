@@ -178,6 +178,12 @@ void put_secrets_back(scenario::Scenario& scenario) {
   for (scenario::Variant& variant : scenario.variants) {
     arguments(variant.name, variant.target.argv);
     variables(variant.target.env);
+    const scenario::Artefact& artefact = variant.artefact;
+    for (const auto* words : {&artefact.command, &artefact.image.run, &artefact.wheel.pip,
+                              &artefact.worktree.wheel.pip})
+      arguments(variant.name, *words);
+    arguments(variant.name, {artefact.wheel.url, artefact.wheel.from, artefact.worktree.repo,
+                             artefact.worktree.wheel.url, artefact.worktree.wheel.from});
     if (!variant.target.server) continue;
     for (scenario::ServerMember& member : variant.target.server->members) {
       arguments(variant.name, member.argv);

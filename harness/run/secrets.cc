@@ -28,6 +28,19 @@ void of_target(const scenario::Target& target, Found& out) {
   }
 }
 
+void of_wheel(const scenario::WheelSource& wheel, Found& out) {
+  trace::find_argument_secrets({wheel.path, wheel.url, wheel.from}, out);
+  trace::find_argument_secrets(wheel.pip, out);  // --index-url https://user:password@…
+}
+
+void of_artefact(const scenario::Artefact& artefact, Found& out) {
+  trace::find_argument_secrets(artefact.command, out);
+  trace::find_argument_secrets(artefact.image.run, out);  // -e HF_TOKEN=…
+  trace::find_argument_secrets({artefact.worktree.repo}, out);
+  of_wheel(artefact.wheel, out);
+  of_wheel(artefact.worktree.wheel, out);
+}
+
 }  // namespace
 
 Found known_secrets(const std::vector<const scenario::Scenario*>& scenarios,
@@ -36,7 +49,10 @@ Found known_secrets(const std::vector<const scenario::Scenario*>& scenarios,
   trace::find_argument_secrets(options.overlays, out);
   for (const scenario::Scenario* scenario : scenarios) {
     trace::find_argument_secrets({scenario->path.string(), scenario->about}, out);
-    for (const scenario::Variant& variant : scenario->variants) of_target(variant.target, out);
+    for (const scenario::Variant& variant : scenario->variants) {
+      of_target(variant.target, out);
+      of_artefact(variant.artefact, out);
+    }
   }
   return trace::spellings(std::move(out));
 }
