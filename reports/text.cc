@@ -233,10 +233,11 @@ std::string without_ci_commands(std::string line) {
 }
 
 std::string mask(std::string_view text, const std::vector<std::string>& secrets) {
-  std::vector<std::string> long_enough;
-  for (const std::string& secret : secrets) {
-    if (secret.size() >= 4) long_enough.push_back(secret);
-  }
+  const auto too_short = [](const std::string& secret) { return secret.size() < 4; };
+  if (std::none_of(secrets.begin(), secrets.end(), too_short))
+    return trace::mask_secrets(text, secrets);
+  std::vector<std::string> long_enough = secrets;
+  std::erase_if(long_enough, too_short);
   return trace::mask_secrets(text, long_enough);
 }
 
