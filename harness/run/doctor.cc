@@ -222,7 +222,9 @@ std::vector<Capability> doctor(const Options& options) {
           cores(),
           memory(),
           program("python3", {"Python workers of the tests"}),
-          program("git", {"warmgate step under git bisect run"})};
+          program("git", {"warmgate step under git bisect run"}),
+          program("tar", {"warmgate bundle"}),
+          program("gzip", {"warmgate bundle, and run of a .tar.gz"})};
 }
 
 }  // namespace warmgate::run
