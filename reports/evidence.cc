@@ -268,7 +268,8 @@ RunEvidence run_evidence(const RunRecord& run) {
       if (it == begun.end() || e.t_ns < it->second) continue;
       phases[phase][rank] += seconds(it->second, e.t_ns);
       begun.erase(it);
-    } else if (e.ev == "request" && rank <= 0) {  // every rank of one engine tells of the same
+    } else if (e.ev == "request" && (rank <= 0 || e.src != "channel")) {
+      // Every rank of one engine tells of the same; who asks from outside tells once.
       ++ended;
       ok += e.flag("ok") ? 1 : 0;
     }
