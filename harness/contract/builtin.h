@@ -22,6 +22,7 @@ const Contract& nothing_left_behind_contract();
 const Contract& numerics_contract();
 const Contract& stores_declared_contract();
 const Contract& speculation_live_contract();
+const Contract& answers_differ_contract();
 
 /// kBroken if there are findings, else `otherwise`.
 Result conclude(std::string_view name, std::vector<Finding> findings,

@@ -1,4 +1,4 @@
-// stores-declared and speculation-live.
+// What servers alone can break: stores-declared, speculation-live, answers-differ.
 #include <gtest/gtest.h>
 
 #include "harness/contract/test_trace.h"
@@ -134,6 +134,39 @@ TEST(SpeculationLive, NoDraftsAndNoneAcceptedAreNotes) {
   result = judge_named("speculation-live", dummy);
   EXPECT_EQ(result.state, State::kKept);
   EXPECT_EQ(result.notes.at(0).key, "accepted_tokens");
+}
+
+struct Answers : Server {
+  Answers& answer(const std::string& text, json more = json::object()) {
+    json body = {
+        {"id", "x"}, {"ok", true}, {"class", "greedy"}, {"tokens", 8}, {"text_sha256", text}};
+    body.update(more);
+    add("request", body, 0, "http");
+    return *this;
+  }
+  Result judged() { return judge_named("answers-differ", *this); }
+};
+
+TEST(AnswersDiffer, OneAnswerToEverybodyIsANote) {
+  Answers t;
+  t.answer("a").answer("a");
+  EXPECT_EQ(t.judged().state, State::kNotApplicable);
+  t.answer("a");
+  Result result = t.judged();
+  EXPECT_EQ(result.state, State::kKept);
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_EQ(result.notes[0].seen, "one answer to 3 prompts");
+  EXPECT_EQ(result.notes[0].events.size(), 3u);
+  t.answer("b");
+  EXPECT_TRUE(t.judged().notes.empty());
+}
+
+TEST(AnswersDiffer, WhatProvesNothingIsLeftOut) {
+  Answers t;
+  t.answer("a").answer("a");
+  t.answer("a", {{"ok", false}}).answer("a", {{"tokens", 7}}).answer("a", {{"class", "grammar"}});
+  t.answer("").answer("a", {{"tokens", "many"}});
+  EXPECT_EQ(t.judged().state, State::kNotApplicable);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ const std::vector<ContractName>& contract_names() {
       {"speculation-live", false, "drafts are made and counted consistently"},
       {"stores-declared", false,
        "cache stores are as asked for, and written only where told to be"},
+      {"answers-differ", false, "different prompts do not all get one answer"},
       {"cache-sound", false, "the kernel cache survives concurrent starts and damage"},
       {"shape-in-domain", false, "every reachable shape has a kernel"},
       {"capacity-equal", true, "both sides have the same KV bytes"},

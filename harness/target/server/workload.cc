@@ -160,6 +160,9 @@ class Driver {
       r.error = "the answer ended without its promised end";
     } else if (!some) {
       r.error = "nothing was generated";
+    } else if (r.answer.tokens_from == "usage" && *r.answer.tokens > r.tokens_asked) {
+      r.error = fmt::format("{} tokens by the server's count, and at most {} were asked for",
+                            *r.answer.tokens, r.tokens_asked);
     } else if (exact && r.answer.tokens_from == "usage" && *r.answer.tokens < r.tokens_asked) {
       r.error = fmt::format("{} tokens of {}, and ends of text were to be ignored",
                             *r.answer.tokens, r.tokens_asked);

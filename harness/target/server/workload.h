@@ -44,8 +44,8 @@ struct RequestResult {
   std::string request_class;  // greedy, seeded …
   std::int64_t ordinal = 0;   // 1 = the first that was sent
   bool alone = false;         // nothing else of ours was under way
-  /// Answered with 2xx, ended as promised, no error in it, something was generated, and where the
-  /// body says ignore_eos as many tokens as asked for.
+  /// Answered with 2xx, ended as promised, no error in it, something was generated, by the server's
+  /// count no more tokens than asked for, and where the body says ignore_eos no fewer.
   bool ok = false;
   std::string error;  // why not, one line
   HttpEnd end = HttpEnd::kUnreachable;
