@@ -1,13 +1,16 @@
 #include "ci/release/elf.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
 namespace warmgate::release {
@@ -15,11 +18,23 @@ namespace {
 
 class Image {
  public:
+  // Mapped: a program with debug information has a hundred megabytes, of which little is looked at.
   explicit Image(const std::filesystem::path& path) : path_(path) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in) throw std::runtime_error(path.string() + ": cannot be read");
-    bytes_.assign(std::istreambuf_iterator<char>(in), {});
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat status {};
+    if (fd < 0 || ::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+      if (fd >= 0) ::close(fd);
+      fail("cannot be read");
+    }
+    const auto size = static_cast<std::size_t>(status.st_size);
+    void* at = size == 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    ::close(fd);
+    if (at == MAP_FAILED) fail("cannot be read");
+    bytes_ = {static_cast<const char*>(at), size};
   }
+  ~Image() { ::munmap(const_cast<char*>(bytes_.data()), bytes_.size()); }
+  Image(const Image&) = delete;
+  Image& operator=(const Image&) = delete;
   template <typename T>
   T at(std::uint64_t offset) const {
     if (offset > bytes_.size() || bytes_.size() - offset < sizeof(T)) fail("leads out of the file");
@@ -28,9 +43,10 @@ class Image {
     return out;
   }
   std::string text(std::uint64_t offset) const {
+    if (offset >= bytes_.size()) fail("leads out of the file");
     const std::size_t end = bytes_.find('\0', offset);
-    if (offset >= bytes_.size() || end == std::string::npos) fail("has a text without an end");
-    return bytes_.substr(offset, end - offset);
+    if (end == std::string::npos) fail("has a text without an end");
+    return std::string(bytes_.substr(offset, end - offset));
   }
   [[noreturn]] void fail(const std::string& why) const {
     throw std::runtime_error(path_.string() + ": " + why);
@@ -38,7 +54,7 @@ class Image {
 
  private:
   std::filesystem::path path_;
-  std::string bytes_;
+  std::string_view bytes_;
 };
 
 // The program's memory, as segments of the file.
