@@ -141,7 +141,9 @@ class Preparation {
     spec.stores = preset_.stores;
     spec.asked = server_.cache;
     spec.run_dir = prepared_.dir.path();
-    spec.env = whole_environment(env_);
+    Values env = env_;  // a store may lie below {run} by default
+    for (auto& [name, value] : env) value = fill_in(value, values_);
+    spec.env = whole_environment(env);
     spec.kept_key = kept_key();
     for (const ServerMember& member : server_.members)
       spec.elsewhere = spec.elsewhere || !target::runs_here(member.argv);
