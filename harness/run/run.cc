@@ -194,7 +194,10 @@ class Gate {
         if (!is_chosen(variant, options_.variants)) continue;
         for (scenario::Problem& problem :
              server_problems(result.scenario, variant, options_.load.fixtures)) {
-          problems.push_back(std::move(problem));
+          const auto same = [&](const Problem& known) { return known.text() == problem.text(); };
+          if (std::none_of(problems.begin(), problems.end(), same)) {
+            problems.push_back(std::move(problem));
+          }
         }
         std::string unmet = needs;
         if (unmet.empty()) {
