@@ -37,6 +37,13 @@ std::vector<std::string> foreign_texts(const Explanation& explanation);
 std::string explanation_text(const Explanation& explanation, const reports::Style& style,
                              reports::Detail detail, const std::vector<std::string>& secrets);
 
+/// Rows of explanation.comparison, which has to be there.
+void print_comparison(reports::Printer& out, const Explanation& explanation);
+
+/// A figure's value and a phase's seconds, "-" where there is none.
+std::string value_text(const nlohmann::json& value);
+std::string seconds_text(const std::optional<double>& seconds);
+
 /// schema explain/1.0: the names of the sidecars in fixtures/logs at the top, then `answer`,
 /// `launch`, and with a second log `against` and `comparison`. Secrets are masked.
 nlohmann::ordered_json explanation_json(const Explanation& explanation,

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "harness/cli/process_for_test.h"
 #include "harness/explain/reader.h"
@@ -127,6 +128,29 @@ TEST_F(ExplainCli, ATruncatedArchiveIsReadAndSaid) {
   const Ran ran = warmgate({"explain", (dir_.path() / "t.log.gz").string()});
   EXPECT_THAT(ran.code, AnyOf(2, 3));
   EXPECT_THAT(ran.out + ran.err, HasSubstr("cut off"));
+}
+
+TEST_F(ExplainCli, SeveralFilesAreOneStart) {
+  std::string ranks[2], rest;
+  std::istringstream log(slurp(sample("04")));
+  for (std::string line; std::getline(log, line);) {
+    std::string& to = line.find("rank=0 ") != std::string::npos   ? ranks[0]
+                      : line.find("rank=1 ") != std::string::npos ? ranks[1]
+                                                                  : rest;
+    to += line + "\n";
+  }
+  const std::string a = dir_.write("rank0.log", ranks[0]).string();
+  const std::string b = dir_.write("rank1.log", ranks[1]).string();
+  const std::string c = dir_.write("core.log", rest).string();
+  // Whatever the order in which they are named, the rank that failed first did.
+  for (const auto& order : {std::vector{a, b, c}, std::vector{c, b, a}}) {
+    const auto json = json_of(order);
+    EXPECT_EQ(json["outcome"], "crashed");
+    EXPECT_EQ(json["failing_rank"], 1);
+    EXPECT_EQ(json["failing_phase"], "warmup");
+    EXPECT_EQ(json["fingerprint"]["function"], "_dummy_sampler_run");
+  }
+  EXPECT_THAT(warmgate({"explain", a, b, c}).out, HasSubstr("rank1.log:"));
 }
 
 TEST_F(ExplainCli, TwoLogs) {

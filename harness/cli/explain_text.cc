@@ -7,6 +7,18 @@
 #include "harness/cli/explain_report.h"
 
 namespace warmgate::cli {
+
+std::string value_text(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_integer()) return reports::grouped(value.get<std::int64_t>());
+  if (value.is_null()) return "-";
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string seconds_text(const std::optional<double>& seconds) {
+  return seconds ? reports::duration_text(*seconds) : "-";
+}
+
 namespace {
 
 using explain::Answer;
@@ -29,17 +41,6 @@ Tone tone_of(Answer::Kind kind) {
       return Tone::kDoubt;
   }
   return Tone::kPlain;
-}
-
-std::string value_text(const nlohmann::json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_integer()) return reports::grouped(value.get<std::int64_t>());
-  if (value.is_null()) return "-";
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string seconds_text(const std::optional<double>& seconds) {
-  return seconds ? reports::duration_text(*seconds) : "-";
 }
 
 std::string place_of(const Reading& reading, int source, std::int64_t line) {
@@ -67,7 +68,10 @@ class Report {
     known();
     left_out();
     not_placed();
-    comparison();
+    if (all_.comparison) {
+      heading("against the other log (A: the other, B: this one)");
+      print_comparison(out_, all_);
+    }
     again();
   }
 
@@ -309,49 +313,6 @@ class Report {
     for (const explain::UnplacedLine& line : r.unplaced_lines)
       out_.row(2, out_.cell(place_of(r, line.source, line.line), Tone::kQuiet, 12) +
                       out_.cell(reports::shorten(reports::printable(line.text), 200)));
-  }
-
-  void comparison() {
-    if (!all_.comparison) return;
-    const explain::Comparison& c = *all_.comparison;
-    heading("against the other log (A: the other, B: this one)");
-    if (!c.same_engine)
-      out_.paragraph(
-          2, fmt::format("A is of {}, B of {}", all_.other->reading.engine, reading().engine),
-          Tone::kDoubt);
-    if (!c.same_version)
-      out_.row(2, out_.cell("version", Tone::kPlain, 24) +
-                      out_.cell(all_.other->reading.version.value_or("-"), Tone::kPlain, 16) +
-                      out_.cell(reading().version.value_or("-")));
-    out_.row(2, out_.cell("outcome", Tone::kPlain, 24) +
-                    out_.cell(all_.other->reading.outcome, Tone::kPlain, 16) +
-                    out_.cell(reading().outcome));
-    out_.paragraph(2, c.divergence.empty() ? "none: both say the same steps" : c.divergence,
-                   Tone::kPlain, out_.cell("parts", Tone::kStrong, 24), 24);
-    for (const explain::PhaseDifference& phase : c.phases) {
-      const auto text = [](int times, const std::optional<double>& seconds) {
-        if (times == 0) return std::string("not reached");
-        return seconds_text(seconds) + (times > 1 ? fmt::format(" ({} times)", times) : "");
-      };
-      out_.row(2,
-               out_.cell(phase.phase, Tone::kPlain, 24) +
-                   out_.cell(text(phase.times_a, phase.seconds_a), Tone::kPlain, 16) +
-                   out_.cell(text(phase.times_b, phase.seconds_b),
-                             phase.times_b == 0 && phase.times_a > 0 ? Tone::kBad : Tone::kPlain));
-    }
-    for (const explain::FigureDifference& figure : c.figures)
-      out_.row(2, out_.cell(figure.name, Tone::kPlain, 24) +
-                      out_.cell(value_text(figure.a), Tone::kPlain, 16) +
-                      out_.cell(value_text(figure.b)) +
-                      (figure.per_cent
-                           ? out_.cell(fmt::format("  {:+.1f} %", *figure.per_cent), Tone::kQuiet)
-                           : ""));
-    for (const explain::OnlyIn& only : c.only)
-      out_.paragraph(2, fmt::format("{}: {} (line {})", only.sort, only.text, only.line),
-                     Tone::kPlain,
-                     out_.cell(only.side == 'b' ? "only in B" : "only in A",
-                               only.side == 'b' ? Tone::kDoubt : Tone::kQuiet, 24),
-                     24);
   }
 
   void again() {
