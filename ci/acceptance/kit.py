@@ -31,7 +31,7 @@ def refuse(text):
 
 
 def find_warmgate():
-    places = [os.environ.get("WARMGATE"), *(os.path.join(ROOT, at, "warmgate") for at in ("bin", "build/bin", "build-dev/bin"))]
+    places = [os.environ.get("WARMGATE"), *(os.path.join(ROOT, at, "warmgate") for at in ("../bin", "build/bin", "build-dev/bin"))]
     for place in places:
         if place and os.access(place, os.X_OK):
             return place
@@ -42,7 +42,7 @@ def find_warmgate():
 
 
 def find_fixtures():
-    for place in (os.environ.get("WARMGATE_FIXTURES"), os.path.join(ROOT, "fixtures"), os.path.join(ROOT, "share/warmgate/fixtures")):
+    for place in (os.environ.get("WARMGATE_FIXTURES"), os.path.join(ROOT, "fixtures")):
         if place and os.path.exists(os.path.join(place, "servers", "acceptance.json")):
             return place
     refuse("fixtures/servers/acceptance.json is nowhere; set WARMGATE_FIXTURES")
