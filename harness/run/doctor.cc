@@ -16,6 +16,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "harness/contract/subprocess.h"
 #include "harness/explain/reader.h"
 #include "harness/run/fit.h"
 #include "harness/run/prepare.h"
@@ -206,6 +207,27 @@ Capability memory() {
           {"every run"}};
 }
 
+Capability environments() {
+  const std::vector<std::string> affects = {"artefacts: wheel"};
+  const contract::Finished answer = contract::run_helper(
+      {"python3", "-I", "-c",
+       "import importlib.util as u, venv\n"
+       "print([n for n in ('pip', 'ensurepip') if u.find_spec(n)][0])"},
+      [] { return std::string(); }, std::chrono::seconds(10), 4096);
+  const bool there = answer.started && answer.exit_code == 0;
+  return {"Python environments", there ? State::kThere : State::kMissing,
+          there ? "made by python3 -m venv"
+                : "python3 with pip or ensurepip is not here (packages python3, python3-venv)",
+          affects};
+}
+
+Capability containers() {
+  const Capability docker = program("docker", {"artefacts: image"});
+  if (docker.state == State::kThere) return docker;
+  const Capability podman = program("podman", {"artefacts: image"});
+  return podman.state == State::kThere ? podman : docker;
+}
+
 }  // namespace
 
 std::vector<Capability> doctor(const Options& options) {
@@ -222,7 +244,10 @@ std::vector<Capability> doctor(const Options& options) {
           cores(),
           memory(),
           program("python3", {"Python workers of the tests"}),
-          program("git", {"warmgate step under git bisect run"}),
+          program("git", {"warmgate step under git bisect run", "artefacts: worktree"}),
+          program("curl", {"artefacts: wheel by URL or commit"}),
+          environments(),
+          containers(),
           program("tar", {"warmgate bundle"}),
           program("gzip", {"warmgate bundle, and run of a .tar.gz"})};
 }
