@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kPlace = "{artefact}";
 
-std::string replaced(std::string text, std::string_view what, std::string_view by) {
+std::string with_place(std::string text, std::string_view what, std::string_view by) {
   if (what.empty()) return text;
   for (std::size_t at = text.find(what); at != std::string::npos;
        at = text.find(what, at + by.size()))
@@ -30,7 +30,7 @@ std::string replaced(std::string text, std::string_view what, std::string_view b
 }
 
 // What the scenario calls it.
-std::string name_of(const Artefact& artefact, const std::vector<std::string>& argv) {
+std::string artefact_name(const Artefact& artefact, const std::vector<std::string>& argv) {
   const auto wheel = [](const scenario::WheelSource& from) {
     if (!from.path.empty()) return from.path;
     return from.commit.empty() ? scenario::bare_url(from.url) : "of commit " + from.commit;
@@ -52,7 +52,7 @@ std::string name_of(const Artefact& artefact, const std::vector<std::string>& ar
   return "";
 }
 
-const std::vector<std::string>& argv_of(const Target& target) {
+const std::vector<std::string>& command_of(const Target& target) {
   static const std::vector<std::string> none;
   if (!target.server) return target.argv;
   return target.server->members.empty() ? none : target.server->members.front().argv;
@@ -97,7 +97,7 @@ std::map<std::string, std::string> variables_of(const Ready& ready,
   return own;
 }
 
-ArtefactFacts facts_of(const scenario::Variant&, const ArtefactOptions&) { return {}; }
+ArtefactFacts preset_facts(const scenario::Variant&, const ArtefactOptions&) { return {}; }
 
 }  // namespace
 
@@ -112,11 +112,11 @@ void Artefacts::make(const scenario::Scenario& scenario, const scenario::Variant
   }
   store_->report_to(progress);
   Ready ready;
-  const std::vector<std::string>& argv = argv_of(variant.target);
+  const std::vector<std::string>& argv = command_of(variant.target);
   const fs::path home = fs::absolute(scenario.path).parent_path();
   try {
     const MakeContext context{*store_, home, (home / variant.target.cwd).lexically_normal(),
-                              facts_of(variant, options_), argv};
+                              preset_facts(variant, options_), argv};
     ready = make_one(context, variant.artefact);
   } catch (const std::exception& error) {
     // Nobody asked for an artefact, so none can be missing.
@@ -128,7 +128,7 @@ void Artefacts::make(const scenario::Scenario& scenario, const scenario::Variant
   }
   verdict::ArtefactIdentity& identity = ready.identity;
   identity.kind = variant.artefact.empty() ? "command" : to_string(variant.artefact.kind);
-  identity.name = name_of(variant.artefact, argv);
+  identity.name = artefact_name(variant.artefact, argv);
   if (!ready.error.empty()) {
     ready.error = target::mask(fmt::format("{} {}: {}", identity.kind, identity.name, ready.error),
                                options_.secrets);
@@ -136,8 +136,8 @@ void Artefacts::make(const scenario::Scenario& scenario, const scenario::Variant
   const Target own = filled_in(variant.target, ready);
   // What a list of differences needs: the artefact's own folder is no difference.
   const auto shown = [&](const std::string& value) {
-    std::string text = replaced(value, ready.root.string(), kPlace);
-    text = replaced(std::move(text), ready.bin.parent_path().string(), "{venv}");
+    std::string text = with_place(value, ready.root.string(), kPlace);
+    text = with_place(std::move(text), ready.bin.parent_path().string(), "{venv}");
     return target::mask(text, options_.secrets);
   };
   if (ready.container.empty() && !argv.empty()) {
@@ -145,7 +145,7 @@ void Artefacts::make(const scenario::Scenario& scenario, const scenario::Variant
     identity.program = shown(target::find_program(
         argv.front(), ready.bin.string() + ":" + (path != nullptr ? path : "")));
   }
-  for (const std::string& word : argv_of(own)) identity.command.push_back(shown(word));
+  for (const std::string& word : command_of(own)) identity.command.push_back(shown(word));
   std::map<std::string, std::string> variables = variables_of(ready, own.env);
   // It is the same for all variants but for what is put in front of it, unless they set it.
   if (own.env.count("PATH") == 0) variables.erase("PATH");
@@ -172,7 +172,7 @@ const Ready* Artefacts::find(const scenario::Variant& variant) const {
 Target filled_in(const Target& target, const Ready& ready) {
   if (ready.root.empty()) return target;
   const auto fill = [&](std::string& text) {
-    text = replaced(std::move(text), kPlace, ready.root.string());
+    text = with_place(std::move(text), kPlace, ready.root.string());
   };
   const auto fill_all = [&](std::vector<std::string>& words) {
     for (std::string& word : words) fill(word);

@@ -35,7 +35,7 @@ std::string tail_of(const fs::path& path) {
   return all.size() > kLogTail ? all.substr(all.size() - kLogTail) : all;
 }
 
-std::string name_of(const BuildStep& step) {
+std::string step_name(const BuildStep& step) {
   std::string out = step.shown_as.empty() ? shell_line(step.argv) : step.shown_as;
   if (out.size() > 300) out = out.substr(0, 297) + "...";
   return "`" + out + "`";
@@ -55,7 +55,7 @@ UniqueFd open_log(const fs::path& path, int more) {
 }
 
 // Ends whatever the command left in its group, and waits for itself.
-int ended(const target::Launched& launched) {
+int reaped(const target::Launched& launched) {
   ::kill(-launched.pid, SIGKILL);
   int status = 0;
   while (::waitpid(launched.pid, &status, 0) < 0 && errno == EINTR) {
@@ -85,11 +85,11 @@ Ended wait_for(const target::Launched& launched, const BuildStep& step,
       out.cut = step.watch();
     }
   }
-  out.status = ended(launched);
+  out.status = reaped(launched);
   return out;
 }
 
-std::string how(const Ended& end) {
+std::string how_ended(const Ended& end) {
   if (!end.cut.empty()) return "was ended: " + end.cut;
   if (WIFSIGNALED(end.status)) return fmt::format("died by signal {}", WTERMSIG(end.status));
   return fmt::format("ended with {}", WEXITSTATUS(end.status));
@@ -137,7 +137,7 @@ std::string last_lines(std::string_view text, std::size_t lines, std::size_t mos
 void run_step(const BuildStep& step, const target::CancelToken& cancel) {
   try {
     const UniqueFd log = open_log(step.log, O_APPEND);
-    const std::string title = "$ " + name_of(step) + "\n";
+    const std::string title = "$ " + step_name(step) + "\n";
     if (::write(log.get(), title.data(), title.size()) < 0) { /* the log is for people only */
     }
     const Ended end = execute(step, log.get(), log.get(), cancel);
@@ -146,10 +146,10 @@ void run_step(const BuildStep& step, const target::CancelToken& cancel) {
     if (const std::size_t at = said.rfind(title); at != std::string::npos)
       said.erase(0, at + title.size());
     said = last_lines(said, kMostLines, kMostShown);
-    throw BuildError(fmt::format("{} {}{}{} (all of it in {})", name_of(step), how(end),
+    throw BuildError(fmt::format("{} {}{}{} (all of it in {})", step_name(step), how_ended(end),
                                  said.empty() ? "" : ": ", said, step.log.string()));
   } catch (const std::system_error& error) {
-    throw BuildError(fmt::format("{}: {}", name_of(step), error.what()));
+    throw BuildError(fmt::format("{}: {}", step_name(step), error.what()));
   }
 }
 
@@ -167,9 +167,9 @@ std::string output_of(const BuildStep& step, const target::CancelToken& cancel) 
       return read_bounded(out, kMostOutput);
     const std::string said = last_lines(tail_of(err), kMostLines, kMostShown);
     throw BuildError(
-        fmt::format("{} {}{}{}", name_of(step), how(end), said.empty() ? "" : ": ", said));
+        fmt::format("{} {}{}{}", step_name(step), how_ended(end), said.empty() ? "" : ": ", said));
   } catch (const std::system_error& error) {
-    throw BuildError(fmt::format("{}: {}", name_of(step), error.what()));
+    throw BuildError(fmt::format("{}: {}", step_name(step), error.what()));
   }
 }
 

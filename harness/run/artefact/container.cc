@@ -17,10 +17,10 @@ using nlohmann::json;
 
 namespace {
 
-constexpr double kPullDeadline_s = 3600, kQuestionDeadline_s = 120;
+constexpr double kPullDeadline_s = 3600, kEngineDeadline_s = 120;
 constexpr int kStopSeconds = 10;
 
-std::string find_engine(const std::string& wish) {
+std::string find_container_engine(const std::string& wish) {
   const char* path = std::getenv("PATH");
   for (const std::string name : {"docker", "podman"}) {
     if (!wish.empty() && wish != name) continue;
@@ -31,7 +31,7 @@ std::string find_engine(const std::string& wish) {
                                 : fmt::format("there is no {} in PATH", wish));
 }
 
-BuildStep question(std::vector<std::string> argv, double deadline_s = kQuestionDeadline_s) {
+BuildStep engine_question(std::vector<std::string> argv, double deadline_s = kEngineDeadline_s) {
   BuildStep step;
   step.argv = std::move(argv);
   step.deadline_s = deadline_s;
@@ -44,9 +44,9 @@ std::string text_at(const json& value, const char* key) {
              : "";
 }
 
-json inspect(const std::string& engine, const std::string& name, const Store& store) {
+json inspect_image(const std::string& engine, const std::string& name, const Store& store) {
   const auto ask = [&] {
-    return output_of(question({engine, "image", "inspect", "--", name}), store.cancel());
+    return output_of(engine_question({engine, "image", "inspect", "--", name}), store.cancel());
   };
   std::string answer;
   try {
@@ -57,7 +57,8 @@ json inspect(const std::string& engine, const std::string& name, const Store& st
     const auto machine = store.machine();
     store.say("pulls image " + name);
     try {
-      (void)output_of(question({engine, "pull", "--", name}, kPullDeadline_s), store.cancel());
+      (void)output_of(engine_question({engine, "pull", "--", name}, kPullDeadline_s),
+                      store.cancel());
     } catch (const BuildError& second) {
       if (store.cancel().cancelled()) throw;
       throw BuildError(fmt::format("image {} is not here ({}), and cannot be pulled: {}", name,
@@ -82,10 +83,11 @@ std::vector<verdict::Package> list_packages(const std::string& engine, const std
   constexpr const char* kScript =
       "import importlib.metadata as m, json\n"
       "print(json.dumps([[str(d.metadata['Name']), str(d.version)] for d in m.distributions()]))";
-  const json all = json::parse(output_of(question({engine, "run", "--rm", "--network", "none",
-                                                   "--entrypoint", "python3", id, "-c", kScript}),
-                                         store.cancel()),
-                               nullptr, false);
+  const json all =
+      json::parse(output_of(engine_question({engine, "run", "--rm", "--network", "none",
+                                             "--entrypoint", "python3", id, "-c", kScript}),
+                            store.cancel()),
+                  nullptr, false);
   std::vector<verdict::Package> out;
   if (!all.is_array()) throw BuildError("the image's Python does not answer");
   for (const json& one : all) {
@@ -108,8 +110,8 @@ std::string hash_of(const std::string& id) {
 }  // namespace
 
 Ready make_image(const MakeContext& context, const scenario::ImageSource& image) {
-  const std::string engine = find_engine(image.engine);
-  const json about = inspect(engine, image.name, context.store);
+  const std::string engine = find_container_engine(image.engine);
+  const json about = inspect_image(engine, image.name, context.store);
   Ready out;
   const std::string id = text_at(about, "Id");
   verdict::ArtefactIdentity& identity = out.identity;

@@ -142,7 +142,7 @@ std::shared_ptr<const Entry> download_from_index(const MakeContext& context,
   return context.store.get(recipe);
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
+std::string with_commit(std::string text, const std::string& what, const std::string& by) {
   for (std::size_t at = text.find(what); at != std::string::npos;
        at = text.find(what, at + by.size()))
     text.replace(at, what.size(), by);
@@ -174,7 +174,7 @@ WheelFile fetch_wheel(const MakeContext& context, const WheelSource& source) {
             "where wheels of a commit are is not known: give wheel.from, a URL with {commit} in "
             "it, or a server target whose preset has one");
       }
-      url = replaced(from, "{commit}", source.commit);
+      url = with_commit(from, "{commit}", source.commit);
     }
     const bool index = !source.commit.empty() && !scenario::bare_url(url).ends_with(".whl");
     out.entry =

@@ -15,13 +15,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr double kQuestionDeadline_s = 60;
+constexpr double kPythonDeadline_s = 60;
 
-BuildStep question(std::vector<std::string> argv) {
+BuildStep python_question(std::vector<std::string> argv) {
   BuildStep step;
   step.argv = std::move(argv);
   step.without = foreign_variables();
-  step.deadline_s = kQuestionDeadline_s;
+  step.deadline_s = kPythonDeadline_s;
   return step;
 }
 
@@ -32,9 +32,9 @@ Interpreter ask_interpreter(const std::string& name, const target::CancelToken& 
     throw BuildError(
         fmt::format("there is no {} in PATH; wheels need Python (package python3)", name));
   const std::string answer =
-      output_of(question({found, "-I", "-c",
-                          "import os, sys\nprint(os.path.realpath(sys.executable))\n"
-                          "print(' '.join(sys.version.split()))"}),
+      output_of(python_question({found, "-I", "-c",
+                                 "import os, sys\nprint(os.path.realpath(sys.executable))\n"
+                                 "print(' '.join(sys.version.split()))"}),
                 cancel);
   const std::size_t end = answer.find('\n');
   Interpreter out{answer.substr(0, end), ""};
@@ -64,7 +64,7 @@ const std::vector<std::string>& foreign_variables() {
 bool succeeds(const std::vector<std::string>& argv, const target::CancelToken& cancel,
               std::string* said) {
   try {
-    const std::string text = output_of(question(argv), cancel);
+    const std::string text = output_of(python_question(argv), cancel);
     if (said != nullptr) *said = text;
     return true;
   } catch (const BuildError&) {

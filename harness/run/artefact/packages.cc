@@ -25,7 +25,7 @@ bool ends_with(std::string_view text, std::string_view end) {
 }
 
 // The value of a header of METADATA; headers end at the first empty line.
-std::string header(std::string_view text, std::string_view name) {
+std::string metadata_header(std::string_view text, std::string_view name) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line = text.substr(at, end - at);
@@ -200,8 +200,8 @@ Installed read_one(const fs::path& site, const fs::path& info) {
   const bool folder = fs::is_directory(info, failed);
   const fs::path metadata = !folder ? info : egg ? info / "PKG-INFO" : info / "METADATA";
   const std::string text = read_bounded(metadata, kMostMetadata);
-  out.package.name = header(text, "Name");
-  out.package.version = header(text, "Version");
+  out.package.name = metadata_header(text, "Name");
+  out.package.version = metadata_header(text, "Version");
   name_from_folder(info.filename().string(), out.package);
   if (folder) {
     read_origin(info, out.package);

@@ -64,14 +64,14 @@ void make_environment(const Interpreter& python, const fs::path& folder, const f
   run_step(step, store.cancel());
 }
 
-json facts_of(const std::vector<Installed>& installed) {
+json venv_facts(const std::vector<Installed>& installed) {
   return {{"packages", packages_hash(packages_of(installed))}, {"count", installed.size()}};
 }
 
-std::string damage_of(const fs::path& folder, const json& facts) {
+std::string damage_of_venv(const fs::path& folder, const json& facts) {
   try {
     const auto installed = read_installed(read_venv(folder).site_packages);
-    if (facts_of(installed) == facts) return "";
+    if (venv_facts(installed) == facts) return "";
     for (const Installed& each : installed) {
       if (!each.package.changed.empty())
         return fmt::format("{} was changed in it", each.package.changed.front());
@@ -108,9 +108,9 @@ Ready make_wheel(const MakeContext& context, const WheelSource& source) {
   install.push_back(wheel.file.string());
   recipe.build = [&](const fs::path& folder, const fs::path& log) {
     make_environment(python, folder, log, install, context.store);
-    return facts_of(read_installed(read_venv(folder).site_packages));
+    return venv_facts(read_installed(read_venv(folder).site_packages));
   };
-  recipe.damage = damage_of;
+  recipe.damage = damage_of_venv;
   const auto entry = context.store.get(recipe);
   const Venv venv = read_venv(entry->folder);
   const auto installed = read_installed(venv.site_packages);
