@@ -107,7 +107,10 @@ TEST_F(Worktrees, HoldTheRevisionAndLeaveTheRepositoryAlone) {
 }
 
 TEST_F(Worktrees, AreMadeAnewWhereTheyWereChanged) {
-  const fs::path root = make_worktree(context(), source("HEAD")).root;
+  const fs::path root = [&] {
+    Store first(path("cache"), false, cancel_);  // an entry in use is not taken away
+    return make_worktree({first, dir_.path(), dir_.path(), facts_, {}}, source("HEAD")).root;
+  }();
   write_file(root / "engine/__init__.py", "edited in the cache\n");
   write_file(root / "engine/__pycache__/x.pyc", "fine");
   Store later(path("cache"), false, cancel_);
