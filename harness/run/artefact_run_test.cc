@@ -43,7 +43,7 @@ TEST_F(ArtefactRuns, AAgainstAShowsNothing) {
   environment("two");  // the same elsewhere
   options_.repeat = 6;
   last_ = run({scenario("  A: {venv: one}\n  B: {venv: two}\n",
-                        "gate:\n  compiles_after_ready: {new: 0}\n  keys-covered: {new: 0}\n"
+                        "gate:\n  starts: {new: 0}\n  nothing-left-behind: {new: 0}\n"
                         "  time_to_ready_s: {regress: {by: 50 %, and: 30 s}}\n")});
   EXPECT_EQ(last_.verdict, Verdict::kPass) << last_.scenarios[0].reason;
   ASSERT_EQ(last_.scenarios[0].variants.size(), 2u);

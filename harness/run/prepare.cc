@@ -45,13 +45,15 @@ void set_deadlines(const scenario::Target& target, const PrepareOptions& options
 }  // namespace
 
 Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& asked,
-                 const PrepareOptions& options) {
+                 const PrepareOptions& given) {
+  PrepareOptions options = given;
   const Ready* artefact = options.artefacts != nullptr ? options.artefacts->find(asked) : nullptr;
   if (artefact != nullptr && !artefact->error.empty()) throw std::runtime_error(artefact->error);
   std::optional<scenario::Variant> placed;  // its words with the artefact's folder filled in
   if (artefact != nullptr) {
     placed = asked;
     placed->target = filled_in(asked.target, *artefact);
+    options.artefact_hash = artefact->identity.hash;
   }
   const scenario::Variant& variant = placed ? *placed : asked;
   Prepared prepared{RunDir(label_of(scenario.name + "-" + variant.name)), {}, {}, {}, {}, {}};

@@ -26,6 +26,7 @@ struct PrepareOptions {
   std::optional<double> grace_s, settle_s;
   std::vector<std::string> secrets;
   const Artefacts* artefacts = nullptr;  // made already; null = no variant has one
+  std::string artefact_hash;             // of the variant's own; prepare() fills it in
   std::filesystem::path fixtures;  // servers: where presets and log grammars are; "" = as usual
 };
 

@@ -167,6 +167,7 @@ class Preparation {
   // Two artefacts, or one under two settings, never warm each other's stores.
   std::string kept_key() const {
     std::string text = variant_.identity;
+    text += "\n" + options_.artefact_hash;
     for (const auto& [name, value] : env_) text += "\n" + name + "=" + value;
     for (const ServerMember& member : server_.members) {
       for (const std::string& word : member.argv) text += "\n" + word;

@@ -7,6 +7,7 @@
 
 #include "harness/run/artefact/build_step.h"
 #include "harness/run/artefact/makers.h"
+#include "harness/run/server.h"
 #include "harness/scenario/artefact_reader.h"
 #include "harness/target/launch.h"
 #include "harness/target/mask.h"
@@ -97,7 +98,23 @@ std::map<std::string, std::string> variables_of(const Ready& ready,
   return own;
 }
 
-ArtefactFacts preset_facts(const scenario::Variant&, const ArtefactOptions&) { return {}; }
+// What the preset of a server adds: facts about builds, and the command where it is the preset's.
+struct FromPreset {
+  ArtefactFacts facts;
+  std::vector<std::string> argv;
+};
+
+FromPreset ask_preset(const scenario::Variant& variant, const ArtefactOptions& options) {
+  FromPreset out;
+  if (!variant.target.server) return out;
+  const scenario::ServerTarget& server = *variant.target.server;
+  const target::ServerPreset preset = preset_of(server, options.fixtures);
+  out.facts = {preset.builds.wheels, preset.builds.package, preset.builds.python_path,
+               preset.builds.native_paths, preset.builds.native_files};
+  const target::CommandForm* form = preset.command_for(server.version);
+  if (form != nullptr) out.argv = form->argv;
+  return out;
+}
 
 }  // namespace
 
@@ -112,11 +129,14 @@ void Artefacts::make(const scenario::Scenario& scenario, const scenario::Variant
   }
   store_->report_to(progress);
   Ready ready;
-  const std::vector<std::string>& argv = command_of(variant.target);
   const fs::path home = fs::absolute(scenario.path).parent_path();
+  FromPreset preset;
+  std::vector<std::string> argv = command_of(variant.target);
   try {
+    preset = ask_preset(variant, options_);
+    if (argv.empty()) argv = preset.argv;
     const MakeContext context{*store_, home, (home / variant.target.cwd).lexically_normal(),
-                              preset_facts(variant, options_), argv};
+                              preset.facts, argv};
     ready = make_one(context, variant.artefact);
   } catch (const std::exception& error) {
     // Nobody asked for an artefact, so none can be missing.
@@ -145,7 +165,8 @@ void Artefacts::make(const scenario::Scenario& scenario, const scenario::Variant
     identity.program = shown(target::find_program(
         argv.front(), ready.bin.string() + ":" + (path != nullptr ? path : "")));
   }
-  for (const std::string& word : command_of(own)) identity.command.push_back(shown(word));
+  const std::vector<std::string>& words = command_of(own).empty() ? argv : command_of(own);
+  for (const std::string& word : words) identity.command.push_back(shown(word));
   std::map<std::string, std::string> variables = variables_of(ready, own.env);
   // It is the same for all variants but for what is put in front of it, unless they set it.
   if (own.env.count("PATH") == 0) variables.erase("PATH");
@@ -208,6 +229,13 @@ void put_on(const Ready& ready, const std::string& name, target::TargetSpec& spe
       if (fs::exists(program, failed)) worker.argv[0] = program.string();
     }
     ++number;
+  }
+  // Ending its engine's client leaves a container alive.
+  if (!ready.container.empty() && spec.stop.argv.empty()) {
+    spec.stop.argv = stop_container(ready, name);
+    for (std::size_t i = 1; i < spec.workers.size(); ++i)
+      spec.stop.argv.push_back(fmt::format("{}-{}", name, i));
+    if (spec.workers.size() > 1) spec.stop.argv[4] = name + "-0";
   }
 }
 

@@ -20,7 +20,7 @@ namespace warmgate::run {
 struct ArtefactFacts {
   std::string wheel_url;  // {commit} in it
   std::string package;    // distribution with the native parts
-  std::vector<std::string> native_paths, native_files;
+  std::vector<std::string> python_path, native_paths, native_files;
 };
 
 /// An artefact that processes can be started from; or why there is none.

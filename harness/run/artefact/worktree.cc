@@ -261,8 +261,9 @@ Ready make_worktree(const MakeContext& context, const WorktreeSource& source) {
     prebuilt = find_prebuilt(context, source, repository);
     refuse_native_changes(repository, *prebuilt, commit, native);
   }
-  const std::vector<std::string> folders =
-      source.python_path.empty() ? std::vector<std::string>{"."} : source.python_path;
+  std::vector<std::string> folders =
+      source.python_path.empty() ? context.facts.python_path : source.python_path;
+  if (folders.empty()) folders = {"."};
 
   Recipe recipe;
   recipe.kind = "tree";

@@ -133,6 +133,10 @@ ServerPreset read(const json& all, const Node& tree) {
   out.processes.on_sigterm = processes.value("on_sigterm", "");
   out.processes.grace_s = processes.value("grace", out.processes.grace_s);
   out.processes.settle_s = processes.value("settle", out.processes.settle_s);
+  const json builds = all.value("builds", json::object());
+  out.builds = {builds.value("package", ""),   builds.value("wheels", ""),
+                texts(builds, "python_path"),  texts(builds, "native_paths"),
+                texts(builds, "native_files"), builds.value("source", "")};
   out.stop = texts(all, "stop");
   out.deadline_s = all.value("deadline", out.deadline_s);
   out.silence_s = all.value("silence", out.silence_s);

@@ -96,6 +96,16 @@ struct ProcessFacts {
   double settle_s = 2;               // 30 where a GPU is given back late
 };
 
+/// How builds of it are had: for variants that are a wheel of a commit, or a revision.
+struct BuildFacts {
+  std::string package;  // the Python distribution; "" = it is none
+  std::string wheels;   // URL with {commit}: of a wheel's file, or of an index with that commit's
+  std::vector<std::string> python_path;   // folders of its repository that Python looks into
+  std::vector<std::string> native_paths;  // globs of its repository: what has to be compiled
+  std::vector<std::string> native_files;  // globs of the installed package: what was
+  std::string source;
+};
+
 struct ServerPreset {
   std::string name;    // of the file
   std::string engine;  // as reports call it
@@ -115,6 +125,7 @@ struct ServerPreset {
   std::vector<CacheStore> stores;
   Switches offline, determinism, weightless;
   ProcessFacts processes;
+  BuildFacts builds;
   std::vector<std::string> stop;
   double deadline_s = 600;  // of a phase
   double silence_s = 600;   // compilations are silent for minutes

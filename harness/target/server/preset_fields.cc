@@ -110,6 +110,17 @@ Field processes() {
                  seconds("settle", "what it leaves may vanish this long")});
 }
 
+Field builds() {
+  return object(
+      "builds", "how builds of it are had",
+      {required(name("package", "its Python distribution")),
+       text("wheels", "URL with {commit}: of a wheel's file, or of an index with that commit's"),
+       texts("python_path", "folders of its repository that Python looks into"),
+       texts("native_paths", "globs of its repository: what has to be compiled"),
+       texts("native_files", "globs of the installed package: what was compiled or generated"),
+       required(text("source", "where that is public"))});
+}
+
 }  // namespace
 
 const Field& server_preset_field() {
@@ -137,6 +148,7 @@ const Field& server_preset_field() {
                    required(switches("determinism", "so that two runs do the same")),
                    switches("weightless", "a start without weights"),
                    required(processes()),
+                   builds(),
                    texts("stop", "run before its group is killed"),
                    seconds("deadline", "of a phase"),
                    seconds("silence", "without any output")});
