@@ -14,7 +14,7 @@ using verdict::ArtefactDifference;
 using Line = ArtefactDifference::Line;
 
 // So many lines of a difference fit beside what else a report has to say.
-constexpr std::size_t kMostLines = 12;
+constexpr std::size_t kMostDifferences = 12;
 
 std::string side(const std::string& value) { return value.empty() ? "-" : value; }
 
@@ -94,7 +94,7 @@ void print_artefacts(Printer& out, const ScenarioReport& scenario, Detail detail
                   columns(out.clean(difference.b + " against " + difference.a)));
     const std::size_t most = detail == Detail::kVerbose
                                  ? difference.lines.size()
-                                 : std::min(kMostLines, difference.lines.size());
+                                 : std::min(kMostDifferences, difference.lines.size());
     for (std::size_t i = 0; i < most; ++i) {
       const Line& line = difference.lines[i];
       out.paragraph(6, fmt::format("{}: {} → {}", subject(line), side(line.a), side(line.b)),
