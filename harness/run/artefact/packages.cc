@@ -167,18 +167,18 @@ void read_record(const fs::path& site, const fs::path& record, Installed& out) {
 
 // direct_url.json (PEP 610): what was installed from a folder, a file or a repository.
 void read_origin(const fs::path& info, verdict::Package& package) {
-  const auto json =
+  const auto origin =
       nlohmann::json::parse(read_bounded(info / "direct_url.json", kMostMetadata), nullptr, false);
-  if (!json.is_object()) return;
+  if (!origin.is_object()) return;
   const auto text = [](const nlohmann::json& from, const char* key) {
     return from.contains(key) && from[key].is_string() ? from[key].get<std::string>()
                                                        : std::string();
   };
-  package.origin = text(json, "url");
-  if (json.contains("vcs_info") && json["vcs_info"].is_object())
-    package.commit = text(json["vcs_info"], "commit_id");
-  const auto folder = json.find("dir_info");
-  package.editable = folder != json.end() && folder->is_object() &&
+  package.origin = text(origin, "url");
+  if (origin.contains("vcs_info") && origin["vcs_info"].is_object())
+    package.commit = text(origin["vcs_info"], "commit_id");
+  const auto folder = origin.find("dir_info");
+  package.editable = folder != origin.end() && folder->is_object() &&
                      folder->value("editable", nlohmann::json(false)) == true;
 }
 
