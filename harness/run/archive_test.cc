@@ -14,7 +14,7 @@ namespace warmgate::run {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 void put_octal(std::string& header, std::size_t at, std::size_t size, std::size_t value) {
   std::string digits;

@@ -15,14 +15,14 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 const char* kYaml =
     "scenario: kept\nabout: x\ntarget:\n  command:\n    argv: [./go.sh, data.txt]\n";
 
-class Bundles : public testing::Test {
+class Bundles : public ::testing::Test {
  protected:
   // A kept folder of one scenario without a run.
   fs::path keep() {

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using testing::Contains;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 json report_with(const std::vector<double>& health, const std::string& variant = "B") {
   json runs = json::array();
@@ -39,7 +39,7 @@ std::string error_of(const std::function<void()>& call) {
   return "";
 }
 
-class Probes : public testing::Test {
+class Probes : public ::testing::Test {
  protected:
   fs::path write(const std::string& name, const std::string& text) {
     write_whole(dir_.path() / name, text);
