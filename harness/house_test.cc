@@ -112,7 +112,13 @@ std::vector<fs::path> sources(const fs::path& root) {
   std::vector<fs::path> out;
   for (const char* top : {"harness", "kernels", "reports", "fixtures", "ci"}) {
     if (!fs::exists(root / top)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(root / top)) {
+    fs::recursive_directory_iterator at(root / top), end;
+    for (; at != end; ++at) {
+      const fs::directory_entry& entry = *at;
+      if (entry.path().filename() == "node_modules") {  // what ci/llama installs is not ours
+        at.disable_recursion_pending();
+        continue;
+      }
       const std::string ext = entry.path().extension();
       if (entry.is_regular_file() &&
           (ext == ".cc" || ext == ".h" || ext == ".cu" || ext == ".cuh")) {
