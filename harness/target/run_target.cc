@@ -285,6 +285,9 @@ class Run {
     limit_timer_.cancel();
     stop_companion();
     if (!spec_.stop.argv.empty()) {
+      // What it ends ends by us.
+      ended_by_us_ = true;
+      grace_over_ = Clock::now() + seconds(spec_.deadlines.shutdown_grace_s);
       for (const auto& worker : workers_) worker->excuse();
     }
     run_stop([this] { any_running() ? signal_all() : settle(); });

@@ -212,7 +212,8 @@ std::string silent_workers(const View& view) {
 // phase that somebody began last.
 void hung_by_the_log(const View& view, RunRecord& run) {
   for (const trace::Event* reading : view.trace().of("reading")) {
-    if (reading->str("outcome") != "hung") continue;
+    // Without a name it knows no more than the clock does.
+    if (reading->str("outcome") != "hung" || reading->str("failing_worker").empty()) continue;
     if (const auto phase = reading->str("failing_phase"); !phase.empty()) run.phase = phase;
     const std::int64_t rank = reading->num("failing_rank", -1);
     if (rank >= 0 && view.trace().world <= 1) run.first_failed_rank = static_cast<int>(rank);

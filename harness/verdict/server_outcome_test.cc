@@ -68,6 +68,7 @@ TEST(ServerOutcome, AHangIsWhereTheLogSays) {
          {"outcome", "hung"},
          {"failing_phase", "warmup"},
          {"failing_rank", 1},
+         {"failing_worker", "Worker_TP1"},
          {"silence", {{"missing", {"Worker_TP1"}}}}},
         0, "log");
   RunRecord run;
