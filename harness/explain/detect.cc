@@ -22,6 +22,13 @@ void ReaderImpl::weigh(Source& source, std::string_view raw) {
   const auto add = [&](const GrammarSet::Evidence& evidence) {
     source.scores[static_cast<std::size_t>(evidence.grammar)] += evidence.weight;
   };
+  const auto knows = [&](std::string_view message) {
+    set_->detect.match(message.substr(0, 512), found_);
+    return !found_.empty();
+  };
+  if (line.form == Form::kNone && line.depth == 0 && !knows(line.message)) {
+    source.text.second_chance(line.text, knows, line);
+  }
   for (const auto& evidence : set_->forms[static_cast<std::size_t>(line.form)]) add(evidence);
   set_->detect.match(line.message.substr(0, 4096), found_);
   for (const int number : found_) add(set_->evidence[static_cast<std::size_t>(number)]);

@@ -77,7 +77,7 @@ void ReaderImpl::tell_failure(int index) {
   if (failure.said) return;
   failure.said = true;
   Source& source = *sources_[static_cast<std::size_t>(failure.source)];
-  moment(source, std::string(to_string(failure.sort)), failure.name, failure.when, failure.worker,
+  moment(source, failure.sort, failure.name, failure.when, failure.worker,
          failure.type.empty()
              ? failure.text
              : failure.type + (failure.message.empty() ? "" : ": " + failure.message));

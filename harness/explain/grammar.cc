@@ -42,6 +42,8 @@ std::string_view to_string(Sort sort) {
       return "serving";
     case Sort::kShutdown:
       return "shutdown";
+    case Sort::kSorts:
+      break;
   }
   return "";
 }

@@ -34,6 +34,7 @@ enum class Sort {
   kSurvived,  // what failed before was recovered from
   kServing,   // work is being served
   kShutdown,  // an orderly end
+  kSorts,
 };
 /// The word in YAML, "" for kNone.
 std::string_view to_string(Sort sort);
@@ -83,6 +84,7 @@ struct LineRule {
     std::string special;  // worker rank function file version world tp type message kernel step
   };
   std::vector<Take> takes;
+  bool names = false;  // some take is special: a failure's or skip's own words
 };
 
 struct ServingMark {

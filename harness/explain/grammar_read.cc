@@ -263,6 +263,7 @@ class GrammarReader {
       const std::string name = groups[i].substr(0, groups[i].find("__"));
       if (special_groups().count(name) > 0) {
         take.special = name;
+        rule.names = true;
       } else {
         take.figure = out.figure(name);
         if (take.figure < 0) {

@@ -261,7 +261,11 @@ Reading ReaderImpl::judge(const Ending& ending) {
   Reading out;
   out.version = version_;
   out.moments = moments_;
-  out.moment_counts = moment_counts_;
+  for (std::size_t i = 0; i < moment_counts_.size(); ++i) {
+    if (moment_counts_[i] > 0) {
+      out.moment_counts[std::string(to_string(static_cast<Sort>(i)))] = moment_counts_[i];
+    }
+  }
   out.unplaced_lines = unplaced_;
   out.workers = workers_.labels();
   out.bytes = bytes_;
@@ -292,8 +296,8 @@ Reading ReaderImpl::judge(const Ending& ending) {
   out.engine = grammar(*source).engine;
   out.last_phase = source->timeline.phase();
   judge_figures(out, *source);
-  if (const auto skips = moment_counts_.find("skip"); skips != moment_counts_.end()) {
-    out.figures.emplace("skips", skips->second);
+  if (const auto skips = moment_counts_[static_cast<std::size_t>(Sort::kSkip)]; skips > 0) {
+    out.figures.emplace("skips", skips);
   }
   out.silence = silence();
   judge_outcome(out, *source, ending);

@@ -81,6 +81,7 @@ void ReaderImpl::take_values(Source& source, const LineRule& rule, int number, c
   for (const std::string& name : rule.resets) figures.reset(rules.figure(name));
   const auto take = [&](int figure, nlohmann::json value) {
     figures.take(rules, figure, worker, workers_[worker].span, value);
+    if (!said_) return;
     say(source, Said::What::kFigure, when, worker,
         rules.figures[static_cast<std::size_t>(figure)].name, std::move(value), line.message);
   };
@@ -130,6 +131,7 @@ void ReaderImpl::bar(Source& source, const LineRule& rule, const Line& line, con
   state = {drawn.done, drawn.total, when.line};
   if (!moved) return;
   live(source, when, workers_.of(line, source.index), line.message);
+  if (!said_) return;
   say(source, Said::What::kProgress, when, workers_.of(line, source.index), rule.bar + "_done",
       {{"value", drawn.done}, {"of", drawn.total}}, line.message);
 }
@@ -155,7 +157,7 @@ void ReaderImpl::become_ready(Source& source, const When& when, int worker, cons
     if (failure.source != source.index || failure.recovered) continue;
     failure.recovered = true;
     if (failure.sort == Sort::kCause) {
-      moment(source, "swallowed", failure.name, failure.when, failure.worker, failure.text);
+      moment(source, Sort::kSwallowed, failure.name, failure.when, failure.worker, failure.text);
     }
   }
   say(source, Said::What::kReady, when, worker, "ready", nullptr, line.message);
@@ -193,17 +195,17 @@ void ReaderImpl::apply(Source& source, int number, const Line& line, const When&
       seen.resize(static_cast<std::size_t>(number) + 1);
     ++seen[static_cast<std::size_t>(number)];
   }
-  Failure failure;
+  if (failing || rule.names) failure_ = Failure{};
   int who = worker;
-  take_values(source, rule, number, line, when, who, failure);
+  take_values(source, rule, number, line, when, who, failure_);
   if (!rule.bar.empty()) bar(source, rule, line, when);
-  if (leads) sorted(source, rule, line, when, who, std::move(failure), traced);
+  if (leads) sorted(source, rule, line, when, who, failure_, traced);
   if (rule.ready) become_ready(source, when, who, line);
   if (!failing && !rule.then.empty() && leads) enter(source, rule.then, when, worker, true);
 }
 
 void ReaderImpl::sorted(Source& source, const LineRule& rule, const Line& line, const When& when,
-                        int worker, Failure failure, int traced) {
+                        int worker, Failure& failure, int traced) {
   if (is_failure(rule.sort)) {
     if (traced >= 0) {  // the exception says what sort of failure this was
       Failure& known = failures_[traced];
@@ -226,21 +228,21 @@ void ReaderImpl::sorted(Source& source, const LineRule& rule, const Line& line, 
       return detail(source, rule, when, worker, failure);
     case Sort::kSurvived:
       failures_.recover(source.index, when.line - kSurvivedWithin);
-      moment(source, "swallowed", rule.name, when, worker, line.message);
+      moment(source, Sort::kSwallowed, rule.name, when, worker, line.message);
       return live(source, when, worker, line.message);
     case Sort::kSwallowed:
-      moment(source, "swallowed", rule.name, when, worker, line.message);
+      moment(source, Sort::kSwallowed, rule.name, when, worker, line.message);
       return live(source, when, worker, line.message);
     case Sort::kSkip:
-      moment(source, "skip", rule.name, when, worker, line.message);
+      moment(source, Sort::kSkip, rule.name, when, worker, line.message);
       say(source, Said::What::kSkip, when, worker, rule.name, nullptr,
-          failure.text.empty() ? line.message : std::string_view(failure.text));
+          !rule.names || failure.text.empty() ? line.message : std::string_view(failure.text));
       return live(source, when, worker, line.message);
     case Sort::kCompile:
       if (source.ready) {
-        moment(source, "compile", rule.name, when, worker, line.message);
+        moment(source, Sort::kCompile, rule.name, when, worker, line.message);
         say(source, Said::What::kCompile, when, worker, rule.name, nullptr,
-            failure.text.empty() ? line.message : std::string_view(failure.text));
+            !rule.names || failure.text.empty() ? line.message : std::string_view(failure.text));
       }
       return live(source, when, worker, line.message);
     case Sort::kServing:
@@ -254,15 +256,15 @@ void ReaderImpl::sorted(Source& source, const LineRule& rule, const Line& line, 
       source.shut = true;
       return live(source, when, worker, line.message);
     case Sort::kNoise:
-      return moment(source, "noise", rule.name, when, worker, line.message);
+      return moment(source, Sort::kNoise, rule.name, when, worker, line.message);
     case Sort::kWaiting:
-      return moment(source, "waiting", rule.name, when, worker, line.message);
+      return moment(source, Sort::kWaiting, rule.name, when, worker, line.message);
     default:
       break;
   }
   if (rule.sort == Sort::kProgress && rule.bar.empty()) {
-    moment(source, "progress", rule.name, when, worker, line.message);
-    say(source, Said::What::kProgress, when, worker, rule.name, nullptr, line.message);
+    moment(source, Sort::kProgress, rule.name, when, worker, line.message);
+    if (said_) say(source, Said::What::kProgress, when, worker, rule.name, nullptr, line.message);
   }
   if (rule.bar.empty()) live(source, when, worker, line.message);
 }

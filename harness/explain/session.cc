@@ -1,6 +1,5 @@
 #include "harness/explain/session.h"
 
-#include <cstring>
 #include <functional>
 
 namespace warmgate::explain {
@@ -45,8 +44,8 @@ bool ReaderImpl::serving(Source& source, std::string_view raw, std::int64_t numb
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   const auto fits = [&](const ServingMark& mark) {
     if (!mark.end.empty() && !text.ends_with(mark.end)) return false;
-    return mark.text.empty() ||
-           ::memmem(text.data(), text.size(), mark.text.data(), mark.text.size()) != nullptr;
+    // What is looked for stands in front: behind the prefixes, before the figures.
+    return mark.text.empty() || text.substr(0, 256).find(mark.text) != std::string_view::npos;
   };
   std::size_t at = source.serving_mark < marks.size() ? source.serving_mark : 0;
   if (!fits(marks[at])) {
@@ -96,7 +95,8 @@ void ReaderImpl::read_line(Source& source, std::string_view raw, std::int64_t nu
   settle_serving(source);
   When when;
   when.line = number;
-  for (std::size_t glued = glued_after_bar(raw); glued != std::string_view::npos;
+  const bool json = raw.back() == '}' && raw.find("{\"") != std::string_view::npos;
+  for (std::size_t glued = glued_after_bar(raw); glued != std::string_view::npos && !json;
        glued = glued_after_bar(raw)) {
     read_piece(source, raw.substr(0, glued), when);
     raw.remove_prefix(glued);
@@ -150,13 +150,18 @@ void ReaderImpl::read_message(Source& source, const Line& line, const When& when
   rules.patterns.match(line.message.substr(0, kWindow), found_);
   if (found_.empty()) {
     Line again = line;
-    if (source.text.second_chance(line.text, again) && again.message != line.message) {
+    if (source.text.second_chance(line.text, {}, again) && again.message != line.message) {
       When then = when;
       then.inner_s = again.inner_s;
       if (has_time(again.outer_s)) then.outer_s = again.outer_s;
       source.last = then;
       // `again` has a form or a process now, so this happens once.
       return read_message(source, again, then);
+    }
+    Bar drawn;  // one that no grammar names
+    if (read_bar(line.message, drawn)) {
+      ++placed_;
+      return;
     }
     return unplaced(source, when, line.text);
   }
@@ -184,11 +189,12 @@ void ReaderImpl::live(Source& source, const When& when, int worker, std::string_
   source.alive_text.assign(text.substr(0, 300));
 }
 
-void ReaderImpl::moment(Source& source, const std::string& sort, const std::string& name,
-                        const When& when, int worker, std::string_view text) {
-  if (++moment_counts_[sort] > static_cast<std::int64_t>(kMostMoments)) return;
+void ReaderImpl::moment(Source& source, Sort sort, const std::string& name, const When& when,
+                        int worker, std::string_view text) {
+  auto& count = moment_counts_[static_cast<std::size_t>(sort)];
+  if (++count > static_cast<std::int64_t>(kMostMoments)) return;
   Moment out;
-  out.sort = sort;
+  out.sort = to_string(sort);
   out.name = name;
   out.source = source.index;
   out.line = when.line;

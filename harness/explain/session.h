@@ -121,7 +121,7 @@ class ReaderImpl {
   void take_special(Source& source, const std::string& special, std::string_view value, int& worker,
                     Failure& failure);
   void sorted(Source& source, const LineRule& rule, const Line& line, const When& when, int worker,
-              Failure failure, int traced);
+              Failure& failure, int traced);
   void detail(Source& source, const LineRule& rule, const When& when, int worker,
               const Failure& found);
   void interval(Source& source, const LineRule& rule, const Line& line, int worker);
@@ -135,8 +135,8 @@ class ReaderImpl {
   void tell_failure(int index);
   void tell_open_failures();
   // For whoever listens and for the reading.
-  void moment(Source& source, const std::string& sort, const std::string& name, const When& when,
-              int worker, std::string_view text);
+  void moment(Source& source, Sort sort, const std::string& name, const When& when, int worker,
+              std::string_view text);
   void say(Source& source, Said::What what, const When& when, int worker, std::string name,
            nlohmann::json value, std::string_view text);
   void live(Source& source, const When& when, int worker, std::string_view text);
@@ -163,11 +163,12 @@ class ReaderImpl {
   std::function<void(const Said&)> said_;
   std::optional<std::string> version_;
   std::vector<Moment> moments_;
-  std::map<std::string, std::int64_t> moment_counts_;
+  std::array<std::int64_t, static_cast<std::size_t>(Sort::kSorts)> moment_counts_{};
   std::vector<UnplacedLine> unplaced_;
   std::int64_t bytes_ = 0, placed_ = 0, serving_ = 0, unplaced_count_ = 0;
   std::vector<int> found_, applying_;
   std::vector<std::string_view> groups_;
+  Failure failure_;  // what the line at hand says of one
 };
 
 }  // namespace warmgate::explain::internal

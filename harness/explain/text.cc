@@ -69,7 +69,11 @@ void TextLayer::read_stripped(std::string_view text, Line& out) {
     }
   }
   if (text.starts_with('{') && strip_json(text, json_)) {
-    text = json_;
+    text = without_escapes(json_);
+    // A bar is redrawn within one entry: the last drawing counts.
+    if (const std::size_t cr = text.rfind('\r'); cr != std::string_view::npos) {
+      text.remove_prefix(cr + 1);
+    }
     for (int i = 0; i < kMostLayers && strip_wrapper(text, out); ++i) {
     }
   }
@@ -93,23 +97,22 @@ void TextLayer::read(std::string_view raw, Line& out) {
   read_stripped(without_escapes(raw), out);
 }
 
-bool TextLayer::second_chance(std::string_view raw, Line& out) {
+bool TextLayer::second_chance(std::string_view text, const Knows& knows, Line& out) {
   if (out.form != Form::kNone || out.depth > 0) return false;
-  const std::string_view text = without_escapes(raw);
   const std::string_view window = text.substr(0, 200);
-  // Where a prefix of one of the engines might begin: behind a space.
+  // Where a prefix of one of the engines, or a message, might begin: behind a space.
   for (std::size_t at = window.find(' '); at != std::string_view::npos;
        at = window.find(' ', at + 1)) {
-    std::string_view rest = text.substr(at + 1);
-    if (rest.empty() || (rest[0] != '(' && rest[0] != '[' && !(rest[0] >= 'A' && rest[0] <= 'Z'))) {
-      continue;
-    }
+    const std::string_view rest = text.substr(at + 1);
+    if (rest.empty() || rest[0] == ' ') continue;
     Line trial;
     std::string_view message = rest;
-    if (!strip_prefix(message, trial)) continue;
-    const bool certain = trial.depth > 0 || trial.form == Form::kVllm ||
-                         trial.form == Form::kSglangRank || trial.form == Form::kTrt ||
-                         trial.form == Form::kTrtCpp;
+    bool certain = strip_prefix(message, trial) &&
+                   (trial.depth > 0 || trial.form == Form::kVllm ||
+                    trial.form == Form::kSglangRank || trial.form == Form::kTrt ||
+                    trial.form == Form::kTrtCpp || trial.form == Form::kLlama ||
+                    trial.form == Form::kTgi || trial.form == Form::kLmdeploy);
+    if (!certain && knows && at < 100) certain = knows(rest);
     if (!certain) continue;
     learned_.assign(text.substr(0, at + 1));
     for (char& c : learned_) {

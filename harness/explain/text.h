@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -39,10 +40,11 @@ class TextLayer {
  public:
   /// `out` refers to `raw` and to memory of this object.
   void read(std::string_view raw, Line& out);
-  /// For a line that read() could not make sense of: looks for the engine's own prefix further in,
-  /// behind a wrapper that nobody knows, and remembers that wrapper for later lines. False if there
-  /// is none.
-  bool second_chance(std::string_view raw, Line& out);
+  using Knows = std::function<bool(std::string_view message)>;
+  /// For a line (its text) that read() could not make sense of: looks for the engine's own prefix,
+  /// or for what `knows` a message, further in, behind a wrapper that nobody knows, and remembers
+  /// that wrapper for later lines. False if there is none.
+  bool second_chance(std::string_view text, const Knows& knows, Line& out);
 
  private:
   std::string_view without_escapes(std::string_view raw);
