@@ -28,8 +28,17 @@ Said::What what_of(Sort sort) {
 
 int ReaderImpl::fail(Source& source, Failure failure, const Line& line, const When& when,
                      int worker) {
+  // Who printed the line need not be whom it names.
+  const int speaker = workers_.of(line, source.index);
+  if (failure.sort == Sort::kEcho && worker != speaker) {
+    // "Shard 0 failed to start": the failure before it named nobody.
+    for (Failure& open : failures_.all()) {
+      const bool nobody = workers_[open.worker].label.empty();
+      if (open.source == source.index && open.sort == Sort::kCause && nobody) open.worker = worker;
+    }
+  }
   // A header without its exception so far, by the same process: this is it.
-  const auto header = source.headers.find(worker);
+  const auto header = source.headers.find(speaker);
   Exception exception;
   const bool names = read_exception(line.message, exception);
   if (header != source.headers.end() && names && when.line - header->second.line < kHeaderWaits) {
@@ -67,7 +76,7 @@ int ReaderImpl::fail(Source& source, Failure failure, const Line& line, const Wh
     if (failures_.told_before(index)) failures_[index].sort = Sort::kEcho;
     tell_failure(index);
   } else if (failures_[index].name != "traceback" && source.headers.size() < Workers::kMost) {
-    source.headers[worker] = {index, when.line};
+    source.headers[speaker] = {index, when.line};
   }
   return index;
 }
@@ -112,8 +121,9 @@ bool ReaderImpl::traceback(Source& source, const Line& line, const When& when, i
     case Tracebacks::Part::kNone:
       return false;
     case Tracebacks::Part::kFrame:
-      if (part.newest_first && source.trace_failures.count(key) > 0) {
-        failures_.attach(source.trace_failures[key], {}, *part.frames, true, grammar(source));
+      if (const auto it = source.trace_failures.find(key);
+          part.newest_first && it != source.trace_failures.end() && it->second >= 0) {
+        failures_.attach(it->second, {}, *part.frames, true, grammar(source));
       }
       [[fallthrough]];
     case Tracebacks::Part::kChain:
@@ -145,6 +155,11 @@ bool ReaderImpl::traceback(Source& source, const Line& line, const When& when, i
       const bool newer = owner < 0 || failures_[owner].when.line < header.line;
       if (when.line - header.line <= 3 && fresh(header) && newer) owner = header.failure;
     }
+  }
+  // A stack that is dumped belongs to the fault that was told just before.
+  if (owner < 0 && line.message.ends_with("first):")) {
+    owner = failures_.latest(source.index, when.line - kHeaderWaits);
+    if (owner >= 0 && failures_[owner].traced) owner = -1;
   }
   if (source.trace_failures.size() > 512) source.trace_failures.clear();
   source.trace_failures[key] = owner;
@@ -181,6 +196,7 @@ void ReaderImpl::end_traceback(Source& source, const Line& line, const When& whe
   }
   if (!chained) {
     failures_.attach(owner, result.exception, *result.frames, false, rules);
+    source.headers.erase(worker);
     source.headers.erase(failures_[owner].worker);
   }
   rules.patterns.match(line.message, found_);

@@ -26,7 +26,7 @@ std::string noise(std::size_t bytes, unsigned seed) {
 TEST(Hostile, BinaryGarbageIsNoLog) {
   NEEDS_RE2();
   for (const unsigned seed : {1u, 2u, 3u}) {
-    const Reading reading = read_log(noise(300'000, seed), 4096);
+    const Reading reading = read_log(noise(60'000, seed), 4096);
     EXPECT_EQ(reading.engine, "");
     EXPECT_EQ(reading.outcome, "incomplete");
     EXPECT_FALSE(dumped(reading).empty());
@@ -58,7 +58,7 @@ TEST(Hostile, ALineOfManyMegabytesIsPassedOver) {
   reader.feed(source,
               "(EngineCore pid=2) INFO 07-02 09:00:58 [k.py:2] GPU KV cache size: 12 tokens\n");
   const std::string part(1 << 20, 'x');
-  for (int i = 0; i < 40; ++i) reader.feed(source, part);
+  for (int i = 0; i < 8; ++i) reader.feed(source, part);
   reader.feed(source,
               "\n(EngineCore pid=2) INFO 07-02 09:00:58 [k.py:2] Maximum concurrency for 8 tokens "
               "per request: 1.50x\n");
@@ -74,16 +74,16 @@ TEST(Hostile, ABarThatIsRedrawnForHoursHidesNothing) {
   const int source = reader.add_source("log");
   std::int64_t moved = 0;
   reader.on_said([&](const Said& said) { moved += said.what == Said::What::kProgress; });
-  for (int i = 0; i <= 5000; ++i) {
+  for (int i = 0; i <= 1000; ++i) {
     reader.feed(
         source,
         fmt::format(
-            "\rCapturing CUDA graphs (decode, FULL):  {}%|##| {}/5000 [00:01<00:01, 9.00it/s]",
-            i / 50, i));
+            "\rCapturing CUDA graphs (decode, FULL):  {}%|##| {}/1000 [00:01<00:01, 9.00it/s]",
+            i / 10, i));
   }
   const Reading reading = reader.finish();
   EXPECT_EQ(reading.lines, 1);
-  EXPECT_GT(moved, 4990);
+  EXPECT_GT(moved, 990);
   EXPECT_EQ(reading.last_phase, "capture");
 }
 
@@ -104,7 +104,7 @@ TEST(Hostile, AMillionRanksAreTakenTogether) {
   Reader reader(grammars(), {"sglang"});
   const int source = reader.add_source("log");
   std::string text;
-  for (int rank = 0; rank < 100'000; ++rank) {
+  for (int rank = 0; rank < 6'000; ++rank) {
     text += fmt::format(
         "[2025-11-30 13:00:15 TP{}] Load weight end. type=A, avail mem=7.80 GB, mem usage=7.60 "
         "GB.\n",
@@ -121,7 +121,7 @@ TEST(Hostile, EndlessFailuresAndTracebacksAreBounded) {
   Reader reader(grammars(), {"vllm"});
   const int source = reader.add_source("log");
   std::string text;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 1500; ++i) {
     text += fmt::format(
         "(Worker_TP{} pid={}) ERROR 07-02 09:00:01 [m.py:{}] WorkerProc hit an exception.\n", i, i,
         i);
@@ -129,7 +129,7 @@ TEST(Hostile, EndlessFailuresAndTracebacksAreBounded) {
         "(Worker_TP{} pid={}) ERROR 07-02 09:00:01 [m.py:{}] Traceback (most recent call last):\n",
         i, i, i);
   }
-  for (int i = 0; i < 3000; ++i) text += "  File \"/x/y.py\", line 1, in recurse\n    recurse()\n";
+  for (int i = 0; i < 1500; ++i) text += "  File \"/x/y.py\", line 1, in recurse\n    recurse()\n";
   reader.feed(source, text);
   const Reading reading = reader.finish();
   EXPECT_EQ(reading.outcome, "crashed");

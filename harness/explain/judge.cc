@@ -147,6 +147,12 @@ void ReaderImpl::judge_failure(Reading& out, const Failure& failure, const Sourc
     if (has_time(failure.silence_s) && failure.silence_s > 0) {
       out.figures["silent_seconds"] = seconds_figure(failure.silence_s);
     }
+  } else if (failure.sort == Sort::kVictim) {
+    // It waited for somebody: for whom, only milestones can tell.
+    for (const Behind& culprit : behind(source, "")) {
+      if (out.failing_workers.empty()) name(culprit.label, culprit.rank);
+      out.failing_workers.push_back(culprit.label);
+    }
   } else {
     name(workers_[failure.worker].label, workers_.rank(failure.worker));
     for (const Failure& other : failures_.all()) {
@@ -170,7 +176,8 @@ void ReaderImpl::judge_hang(Reading& out) const {
   if (!out.fingerprint) out.fingerprint = Fingerprint{"no progress", "", ""};
   const Source* source = main_source();
   if (!source) return;
-  const std::vector<Behind> culprits = behind(*source, "");
+  // Start-up's milestones say nothing of who hangs in service.
+  const std::vector<Behind> culprits = source->ready ? std::vector<Behind>{} : behind(*source, "");
   out.failing_worker = std::nullopt;
   out.failing_rank = std::nullopt;
   out.failing_workers.clear();

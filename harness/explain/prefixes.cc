@@ -395,7 +395,7 @@ int rank_of_label(std::string_view label, int tp_size) {
     }
     return -1;
   };
-  for (const std::string_view word : {"rank=", "RANK ", "rank", "device "}) {
+  for (const std::string_view word : {"rank=", "RANK ", "rank ", "rank", "device ", "Shard "}) {
     if (const int rank = after(word); rank >= 0) return rank;
   }
   const int tp = after("TP"), pp = after("PP");

@@ -1,6 +1,9 @@
 // What a line that a grammar knows brings: a phase, figures, something to name.
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <utility>
 
 #include "harness/explain/session.h"
@@ -14,6 +17,17 @@ constexpr std::int64_t kSurvivedWithin = 300;  // lines before "retrying"
 bool is_failure(Sort sort) {
   return sort == Sort::kCause || sort == Sort::kEcho || sort == Sort::kVictim ||
          sort == Sort::kHang || sort == Sort::kOutside;
+}
+
+// `_Z24ggml_cuda_flash_attn_extR…` is ggml_cuda_flash_attn_ext.
+std::string demangled(std::string_view name) {
+  if (!name.starts_with("_Z") || name.size() > 1000) return std::string(name);
+  int status = 0;
+  char* text = abi::__cxa_demangle(std::string(name).c_str(), nullptr, nullptr, &status);
+  if (!text) return std::string(name);
+  std::string out(text);
+  std::free(text);
+  return out.substr(0, out.find('('));
 }
 
 int small_number(std::string_view text) {
@@ -61,7 +75,7 @@ void ReaderImpl::take_special(Source& source, const std::string& special, std::s
   } else if (special == "tp") {
     workers_.set_tp(small_number(value));
   } else if (special == "function") {
-    failure.function = shown(value, 120);
+    failure.function = shown(demangled(value), 120);
   } else if (special == "file") {
     const std::size_t slash = value.rfind('/');
     failure.file = shown(slash == std::string_view::npos ? value : value.substr(slash + 1), 120);

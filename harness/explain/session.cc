@@ -239,7 +239,12 @@ Reading ReaderImpl::finish(const Ending& ending) {
     source->splitter.finish([&](std::string_view raw, std::int64_t number) {
       if (!raw.empty()) take_line(*source, raw, number);
     });
-    if (!source->known) replay(*source, winner(*source, 1));
+    if (!source->known) {
+      // A log that says too little is of the engine that wrote the others.
+      int engine = winner(*source, 1);
+      if (const Source* other = main_source(); engine < 0 && other) engine = other->grammar;
+      replay(*source, engine);
+    }
     settle_serving(*source);
   }
   tell_open_failures();

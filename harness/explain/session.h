@@ -46,6 +46,7 @@ struct Source {
   std::deque<Kept> kept;
   std::size_t kept_bytes = 0;
   std::vector<int> scores;  // of each grammar
+  int weighed = 0;          // lines
 
   std::string told_phase;  // that began and has not ended, as was said
 

@@ -147,7 +147,9 @@ std::size_t since_start_stamp(std::string_view text, double& seconds) {
 
 std::size_t glog_stamp(std::string_view text, double& seconds) {
   Walk walk{text};
-  const int month = walk.number(2), day = walk.number(2);
+  // c10d leaves out the month's leading zero.
+  const bool short_month = text.size() > 3 && text[3] == ' ';
+  const int month = walk.number(short_month ? 1 : 2), day = walk.number(2);
   walk.expect(' ');
   const double clock = walk.clock();
   if (!walk.ok || !calendar(month, day)) return 0;

@@ -136,6 +136,10 @@ bool strip_bare_colour(std::string_view& text) {
 
 bool strip_wrapper(std::string_view& text, Line& out) {
   if (text.empty()) return false;
+  if (text.starts_with("\xEF\xBB\xBF")) {  // GitHub's files begin so
+    text.remove_prefix(3);
+    return true;
+  }
   const char first = text[0];
   if (first == '[') return strip_bare_colour(text) || strip_bracket(text, out);
   if (first == ' ' || first == '|') {  // Buildkite's and exception groups' `  | `
