@@ -129,6 +129,17 @@ TEST_F(Fixtures, EveryScenarioAndBehaviourLoads) {
   EXPECT_GE(behaviours, 6);
 }
 
+TEST_F(Fixtures, TheScenarioOnThePageYourEngineLoads) {
+  std::ifstream in(source() / "fixtures/servers/README.md");
+  const std::string page(std::istreambuf_iterator<char>(in), {});
+  const std::string mark = "```yaml\n# founding.yaml\n";
+  const auto begin = page.find(mark);
+  ASSERT_NE(begin, std::string::npos);
+  const auto end = page.find("```", begin + mark.size());
+  ASSERT_NE(end, std::string::npos);
+  EXPECT_EQ(problems(page.substr(begin + mark.size(), end - begin - mark.size())), "");
+}
+
 TEST_F(Fixtures, RevAGivesEverySeam) {
   const Scenario s = load(std::string(kSmall) + "behaviour: vllm-rev-a\n");
   for (const SeamRule& seam : seams()) {
