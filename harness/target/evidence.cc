@@ -111,4 +111,19 @@ void mask_found(TargetResult& result, std::vector<std::string> found) {
   result.secrets = std::move(found);
 }
 
+void mask_run(TargetResult& result, std::vector<trace::Event> of_harness,
+              const std::vector<std::string>& secrets, bool seen, std::vector<std::string> found) {
+  if (seen) {
+    mask_events(result.trace, secrets, &found);
+  } else {
+    // Those that no worker sent went past no spotter.
+    mask_events(result.trace.events, secrets, &found,
+                [](const trace::Event& event) { return event.src != "channel"; });
+  }
+  mask_events(of_harness, secrets, &found);
+  for (trace::Event& event : of_harness) result.trace.events.push_back(std::move(event));
+  result.trace.sort_by_time();
+  mask_found(result, std::move(found));
+}
+
 }  // namespace warmgate::target

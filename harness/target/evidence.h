@@ -38,4 +38,9 @@ void mask_events(trace::Trace& trace, const std::vector<std::string>& secrets,
 /// result.secrets for those who write more than the result.
 void mask_found(TargetResult& result, std::vector<std::string> found);
 
+/// Joins the harness's events to the trace, by time, and masks all of it. `seen`: a worker's own
+/// events hold a secret; `found`: what showed itself as one in what they printed.
+void mask_run(TargetResult& result, std::vector<trace::Event> of_harness,
+              const std::vector<std::string>& secrets, bool seen, std::vector<std::string> found);
+
 }  // namespace warmgate::target

@@ -438,17 +438,7 @@ class Run {
       const std::vector<std::string> more = worker->found_secrets();
       found.insert(found.end(), more.begin(), more.end());
     }
-    if (secret) {
-      mask_events(result_.trace, spec_.secrets, &found);
-    } else {
-      // Those that no worker sent went past no spotter.
-      mask_events(result_.trace.events, spec_.secrets, &found,
-                  [](const trace::Event& event) { return event.src != "channel"; });
-    }
-    mask_events(harness_events_, spec_.secrets, &found);
-    for (trace::Event& event : harness_events_) result_.trace.events.push_back(std::move(event));
-    result_.trace.sort_by_time();
-    mask_found(result_, std::move(found));
+    mask_run(result_, std::move(harness_events_), spec_.secrets, secret, std::move(found));
   }
 
   void finish(const Worker& worker, bool kernel_killed) {
