@@ -17,24 +17,24 @@ const std::string kMark = "zq7";
 // Says hello, prints and sends secrets of its own and those it was given, and dies of an exception.
 std::string leaking_program() {
   return R"(import json, os, sys, time
+mark = "z" + "q7"  # this file is packed too
 out = open(os.environ["WARMGATE_EVENTS_DIR"] + "/leak.%d.1.jsonl" % os.getpid(), "a", buffering=1)
 def send(ev, **fields):
     out.write(json.dumps(dict(ev=ev, t=time.monotonic_ns(), rank=0, **fields)) + "\n")
 given = [os.environ["HF_TOKEN"], os.environ["OUTER_TOKEN"], sys.argv[2]]
-signed = "https://b.s3.amazonaws.com/w?X-Amz-Credential=AK" + "zq7cred&X-Amz-Signature=zq7" + "signature05"
-bearer = "Authorization: Bearer zq7-bearer-06"
-late = "ghp_zq7abcdefghijklmnopqrstuvwxyz0123"
+signed = "https://b.s3.amazonaws.com/w?X-Amz-Credential=AK" + mark + "cred&X-Amz-Signature=" + mark + "signature05"
+bearer = "Authorization: Bearer " + mark + "-bearer-06"
+late = "ghp_" + mark + "abcdefghijklmnopqrstuvwxyz0123"
 send("hello", schema="events/1.0", engine="leak", pid=os.getpid(), world=1,
      emits=["phase_begin", "phase_end", "fault", "counter"])
 send("phase_begin", phase="bootstrap")
 print("argv:", sys.argv)
 print("given:", given, "GET", signed)
-print("json:", json.dumps({"headers": {"authorization": "Bearer zq7-json-07"}, "api_key": ["zq7-key-08"]}))
-print("curl -H '" + bearer + "' https://user:zq7pass09@host:8000/v1", file=sys.stderr)
+print("json:", json.dumps({"headers": {"authorization": "Bearer " + mark + "-json-07"}, "api_key": [mark + "-key-08"]}))
+print("curl -H '" + bearer + "' https://user:" + mark + "pass09@host:8000/v1", file=sys.stderr)
 print("token", late, file=sys.stderr)
-send("counter", name="zq7", value=1) if False else None
 send("check", tensor="x", note=signed, words=given, nested={"deep": [bearer, late]})
-print("later the bare values: zq7-bearer-06 zq7signature05 zq7-json-07", flush=True)
+print("later the bare values:", mark + "-bearer-06", mark + "signature05", mark + "-json-07", flush=True)
 send("fault", type="LoadError", message="cannot read " + signed + " with " + given[0],
      function="load", file="leak.py", line=7)
 sys.exit("LoadError: cannot read " + signed + " with " + given[0])
@@ -125,7 +125,7 @@ TEST_F(Leaks, NeitherDoOtherCommandsAndErrors) {
                                              {"bundle", "https://user:zq7pass12@host/none"},
                                              {"probes", "https://user:zq7pass12@host/none"}}) {
     const Ran ran = call(arguments);
-    EXPECT_NE(ran.code, 0 + (arguments[0] == "resolve" ? 99 : 0)) << arguments[0];
+    EXPECT_FALSE(ran.out.empty() && ran.err.empty()) << arguments[0];
   }
   // Somebody else's log, of whose secrets nothing is known but what shows.
   const std::string log =
