@@ -12,6 +12,7 @@
 #include "harness/explain/skeleton.h"
 #include "harness/scenario/files.h"
 #include "harness/target/mask.h"
+#include "harness/trace/secrets.h"
 
 extern char** environ;
 
@@ -122,6 +123,8 @@ explain::Ending ending_of(const CommandLine& line) {
 std::vector<std::string> secrets_of(const Explanation& explanation) {
   std::vector<std::string> out = target::collect_secrets(environ);
   for (const std::string& text : foreign_texts(explanation)) {
+    trace::find_secrets(text, out);
+    // And by the name beside it, in the free text of a log.
     for (std::string& secret : explain::secrets_in(text, target::is_secret_name))
       out.push_back(std::move(secret));
   }
@@ -140,6 +143,13 @@ int explain_command(const CommandLine& line, Console& console) {
     return 4;
   }
   const std::unique_ptr<Knowledge> knowledge = load_knowledge(line);
+  const std::vector<std::string> engines = knowledge->grammars.engines();
+  if (!line.engine_name.empty() &&
+      std::find(engines.begin(), engines.end(), line.engine_name) == engines.end()) {
+    console.complain(fmt::format("--engine: no log grammar {}; there are {}",
+                                 scenario::shown(line.engine_name), scenario::list_of(engines)));
+    return 2;
+  }
   const explain::Ending ending = ending_of(line);
   Explanation all;
   all.logs = line.paths;

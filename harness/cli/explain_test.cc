@@ -189,6 +189,10 @@ TEST_F(ExplainCli, WhatIsNoLogIsTwo) {
   const std::string pipe = (dir_.path() / "pipe").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   refused(pipe, "named pipe");
+  const Ran engine = warmgate({"explain", sample("01"), "--engine", "vlm"});
+  EXPECT_EQ(engine.code, 2);
+  EXPECT_THAT(engine.err, HasSubstr("no log grammar 'vlm'; there are"));
+  EXPECT_EQ(warmgate({"explain", sample("01"), "--engine", "vllm"}).code, 0);
 }
 
 TEST_F(ExplainCli, WhatIsNoLogOfAnEngineIsNotJudged) {

@@ -55,7 +55,7 @@ void add_explain(CLI::App& app, CommandLine& line, ExplainRaw raw) {
                  "every line that says something, and those not placed")
       ->excludes(quiet);
   explain->footer(
-      "The first line is the answer: mine, infrastructure, known, unclear, or starts.\n"
+      "The first line is the answer: mine, infrastructure, known, unclear, incomplete, or starts.\n"
       "0 it started   1 it failed   2 bad usage, or no log   3 the log ends and nothing failed "
       "yet\n"
       "4 the machine was at fault, for certain: start again\n"
@@ -64,7 +64,7 @@ void add_explain(CLI::App& app, CommandLine& line, ExplainRaw raw) {
       "  kubectl logs POD --previous | warmgate explain - --ended 137\n"
       "  warmgate explain rank*.log.gz --json -\n"
       "  warmgate explain today.log --against yesterday.log\n"
-      "  warmgate explain vllm.log --scenario repro.yaml && warmgate resolve repro.yaml");
+      "  warmgate explain vllm.log --scenario repro.yaml; warmgate resolve repro.yaml");
 }
 
 }  // namespace warmgate::cli
