@@ -12,12 +12,12 @@ namespace {
 
 using nlohmann::json;
 
-json section(const NodePtr& tree, std::string_view name) {
+json artefact_section(const NodePtr& tree, std::string_view name) {
   const NodePtr node = tree->find(name);
   return node ? to_json(*node, *overlay_field().find(name)) : json();
 }
 
-std::vector<std::string> texts(const json& from, const char* key) {
+std::vector<std::string> text_list(const json& from, const char* key) {
   return from.value(key, json::array()).get<std::vector<std::string>>();
 }
 
@@ -29,7 +29,7 @@ WheelSource wheel_of(const json& from) {
   out.from = from.value("from", "");
   out.sha256 = from.value("sha256", "");
   out.python = from.value("python", "");
-  out.pip = texts(from, "pip");
+  out.pip = text_list(from, "pip");
   std::transform(out.sha256.begin(), out.sha256.end(), out.sha256.begin(),
                  [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
   return out;
@@ -175,34 +175,34 @@ std::string_view to_string(Artefact::Kind kind) {
 Artefact assemble_artefact(const NodePtr& tree) {
   using Kind = Artefact::Kind;
   Artefact out;
-  if (const json command = section(tree, "command"); command.is_array()) {
+  if (const json command = artefact_section(tree, "command"); command.is_array()) {
     out.kind = Kind::kCommand;
     out.command = command.get<std::vector<std::string>>();
   }
-  if (const json venv = section(tree, "venv"); venv.is_string()) {
+  if (const json venv = artefact_section(tree, "venv"); venv.is_string()) {
     out.kind = Kind::kVenv;
     out.venv = venv.get<std::string>();
   }
-  if (const json wheel = section(tree, "wheel"); wheel.is_object()) {
+  if (const json wheel = artefact_section(tree, "wheel"); wheel.is_object()) {
     out.kind = Kind::kWheel;
     out.wheel = wheel_of(wheel);
   }
-  if (const json image = section(tree, "image"); image.is_object()) {
+  if (const json image = artefact_section(tree, "image"); image.is_object()) {
     out.kind = Kind::kImage;
     out.image.name = image.value("name", "");
     out.image.engine = image.value("engine", "");
-    out.image.run = texts(image, "run");
+    out.image.run = text_list(image, "run");
     out.image.list_packages = image.value("list_packages", false);
   }
-  if (const json worktree = section(tree, "worktree"); worktree.is_object()) {
+  if (const json worktree = artefact_section(tree, "worktree"); worktree.is_object()) {
     out.kind = Kind::kWorktree;
     WorktreeSource& to = out.worktree;
     to.revision = worktree.value("revision", "");
     to.repo = worktree.value("repo", "");
     to.package = worktree.value("package", "");
-    to.native_paths = texts(worktree, "native_paths");
-    to.native_files = texts(worktree, "native_files");
-    to.python_path = texts(worktree, "python_path");
+    to.native_paths = text_list(worktree, "native_paths");
+    to.native_files = text_list(worktree, "native_files");
+    to.python_path = text_list(worktree, "python_path");
     const json native = worktree.value("native", json::object());
     to.venv = native.value("venv", "");
     to.built_from = native.value("built_from", "");

@@ -14,14 +14,14 @@ Field with_short_form(Field field, std::string_view key) {
   return field;
 }
 
-Field texts(std::string_view name, std::string_view meaning, std::size_t least = 1) {
+Field words_of(std::string_view name, std::string_view meaning, std::size_t least = 1) {
   Field field = list(name, meaning, element(Type::kText));
   field.min_items = least;
   field.max_items = 256;
   return field;
 }
 
-Field wheel() {
+Field wheel_field() {
   Field field =
       object("wheel", "a Python wheel, installed into a virtual environment of its own",
              {text("path", "file; what a text alone means"),
@@ -30,25 +30,25 @@ Field wheel() {
               text("from", "commit: URL with {commit} in it"),
               text("sha256", "of the file, 64 hex digits"),
               text("python", "interpreter that the environment is made with; default python3"),
-              texts("pip", "more arguments of pip install, such as --no-index")});
+              words_of("pip", "more arguments of pip install, such as --no-index")});
   field.either = {{"path"}, {"url"}, {"commit", "from"}};
   return with_short_form(std::move(field), "path");
 }
 
-Field image() {
+Field image_field() {
   return with_short_form(
       object(
           "image", "a container image that the command runs in",
           {text("name", "repository:tag or repository@digest; what a text alone means"),
            choice("engine", "what runs it; default the first that is there", {"docker", "podman"}),
-           texts("run", "more arguments of its run, such as [--gpus, all]"),
+           words_of("run", "more arguments of its run, such as [--gpus, all]"),
            boolean("list_packages", "start it once, before any run, to list its packages")}),
       "name");
 }
 
-Field worktree() {
+Field worktree_field() {
   Field native = object("native", "environment with the dependencies and the prebuilt native parts",
-                        {text("venv", "virtual environment that has them"), wheel(),
+                        {text("venv", "virtual environment that has them"), wheel_field(),
                          text("built_from",
                               "commit that they were built from; default what the "
                               "package says itself")});
@@ -59,24 +59,25 @@ Field worktree() {
               text("repo", "its repository; default the one that the scenario lies in"),
               std::move(native),
               text("package", "distribution that holds the native parts; default the preset's"),
-              texts("native_paths",
-                    "globs of the repository; a revision whose diff touches one "
-                    "cannot use the prebuilt parts; default the preset's"),
-              texts("native_files",
-                    "globs of the installed package's files that are taken; default "
-                    "the preset's, else *.so and *.so.*"),
-              texts("python_path",
-                    "folders of the repository that Python looks into; default its "
-                    "root")}),
+              words_of("native_paths",
+                       "globs of the repository; a revision whose diff touches one "
+                       "cannot use the prebuilt parts; default the preset's"),
+              words_of("native_files",
+                       "globs of the installed package's files that are taken; default "
+                       "the preset's, else *.so and *.so.*"),
+              words_of("python_path",
+                       "folders of the repository that Python looks into; default its "
+                       "root")}),
       "revision");
 }
 
 }  // namespace
 
 std::vector<Field> artefact_fields() {
-  return {texts("command", "program and arguments instead of the target's, never through a shell"),
-          text("venv", "path of a virtual environment that the target's command runs in"), wheel(),
-          image(), worktree()};
+  return {
+      words_of("command", "program and arguments instead of the target's, never through a shell"),
+      text("venv", "path of a virtual environment that the target's command runs in"),
+      wheel_field(), image_field(), worktree_field()};
 }
 
 std::vector<std::vector<std::string_view>> artefact_choices() {
