@@ -7,7 +7,7 @@
 namespace warmgate::explain::internal {
 namespace {
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
+bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
 constexpr int kMostLayers = 10;  // wrappers and prefixes of one line, nested
 
@@ -55,7 +55,7 @@ std::string_view TextLayer::without_escapes(std::string_view raw) {
 std::string_view TextLayer::without_learned(std::string_view text) const {
   if (learned_.empty() || text.size() < learned_.size()) return text;
   for (std::size_t i = 0; i < learned_.size(); ++i) {
-    if (learned_[i] == '0' ? !digit(text[i]) : learned_[i] != text[i]) return text;
+    if (learned_[i] == '0' ? !is_ascii_digit(text[i]) : learned_[i] != text[i]) return text;
   }
   return text.substr(learned_.size());
 }
@@ -107,16 +107,16 @@ bool TextLayer::second_chance(std::string_view text, const Knows& knows, Line& o
     if (rest.empty() || rest[0] == ' ') continue;
     Line trial;
     std::string_view message = rest;
-    bool certain = strip_prefix(message, trial) &&
-                   (trial.depth > 0 || trial.form == Form::kVllm ||
-                    trial.form == Form::kSglangRank || trial.form == Form::kTrt ||
-                    trial.form == Form::kTrtCpp || trial.form == Form::kLlama ||
-                    trial.form == Form::kTgi || trial.form == Form::kLmdeploy);
+    bool certain =
+        strip_prefix(message, trial) &&
+        (trial.depth > 0 || trial.form == Form::kVllm || trial.form == Form::kSglangRank ||
+         trial.form == Form::kTrt || trial.form == Form::kTrtCpp || trial.form == Form::kLlama ||
+         trial.form == Form::kTgi || trial.form == Form::kLmdeploy);
     if (!certain && knows && at < 100) certain = knows(rest);
     if (!certain) continue;
     learned_.assign(text.substr(0, at + 1));
     for (char& c : learned_) {
-      if (digit(c)) c = '0';
+      if (is_ascii_digit(c)) c = '0';
     }
     out = Line{};
     read_stripped(rest, out);
@@ -164,13 +164,14 @@ bool read_bar(std::string_view text, Bar& bar) {
   // `title:  50%|█████     | 3/6 [00:02<00:02,  1.21it/s]`, `title:  50% Completed | 3/6 [00:02…`.
   std::size_t percent = text.find("%|");
   if (percent == std::string_view::npos) percent = text.find("% Completed |");
-  if (percent == std::string_view::npos || percent == 0 || !digit(text[percent - 1])) return false;
+  if (percent == std::string_view::npos || percent == 0 || !is_ascii_digit(text[percent - 1]))
+    return false;
   const std::size_t slash_from = text.find("| ", percent + 2);
   if (slash_from == std::string_view::npos) return false;
   std::size_t at = slash_from + 2;
   const auto number = [&](std::int64_t& value) {
     std::size_t count = 0;
-    for (value = 0; at < text.size() && digit(text[at]) && count < 12; ++at, ++count) {
+    for (value = 0; at < text.size() && is_ascii_digit(text[at]) && count < 12; ++at, ++count) {
       value = value * 10 + (text[at] - '0');
     }
     return count > 0;
@@ -192,7 +193,7 @@ bool read_bar(std::string_view text, Bar& bar) {
     if (any) bar.elapsed_s = seconds;
   }
   std::size_t title = percent;
-  while (title > 0 && (digit(text[title - 1]) || text[title - 1] == ' ')) --title;
+  while (title > 0 && (is_ascii_digit(text[title - 1]) || text[title - 1] == ' ')) --title;
   bar.title = text.substr(0, title);
   return true;
 }

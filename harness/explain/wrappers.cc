@@ -9,7 +9,7 @@ namespace warmgate::explain::internal {
 namespace {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
-bool name_char(char c) {
+bool is_name_char(char c) {
   return digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
          c == '.' || c == '/' || c == '@';
 }
@@ -21,7 +21,7 @@ void skip_spaces(std::string_view& text) {
 
 std::size_t name_length(std::string_view text, std::size_t most) {
   std::size_t at = 0;
-  while (at < text.size() && at < most && name_char(text[at])) ++at;
+  while (at < text.size() && at < most && is_name_char(text[at])) ++at;
   return at;
 }
 
@@ -176,7 +176,7 @@ bool strip_wrapper(std::string_view& text, Line& out) {
     }
   }
   const bool high = static_cast<unsigned char>(first) >= 0x80;
-  if (!high && !name_char(first)) return false;
+  if (!high && !is_name_char(first)) return false;
   double seconds = 0;
   if (const std::size_t stamp = syslog_stamp(text, seconds); stamp > 0 && stamp < text.size()) {
     std::string_view rest = text.substr(stamp);

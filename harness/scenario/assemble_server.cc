@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 const Field& server_field() { return *overlay_field().find("target")->find("server"); }
 
-std::vector<std::string> texts(const json& from, const char* key) {
+std::vector<std::string> strings_of(const json& from, const char* key) {
   return from.value(key, json::array()).get<std::vector<std::string>>();
 }
 
@@ -23,8 +23,8 @@ ServerMember member_of(const json& from, const std::string& name) {
   ServerMember out;
   out.name = name;
   out.role = from.value("role", "");
-  out.argv = texts(from, "command");
-  out.args = texts(from, "args");
+  out.argv = strings_of(from, "command");
+  out.args = strings_of(from, "args");
   if (from.contains("env")) out.env = from["env"].get<std::map<std::string, std::string>>();
   out.cwd = from.value("cwd", "");
   out.host = from.value("host", out.host);
@@ -95,7 +95,7 @@ ServerTarget assemble_server(const Node& server, const NodePtr& workload,
   ServerTarget out;
   out.preset = all.value("preset", "");
   out.version = all.value("version", "");
-  out.with = texts(all, "with");
+  out.with = strings_of(all, "with");
   out.model = all.value("model", "");
   if (const NodePtr members = server.find("members")) {
     for (const Node::Entry& entry : members->entries) {
@@ -108,7 +108,7 @@ ServerTarget assemble_server(const Node& server, const NodePtr& workload,
     out.members.push_back(member_of(alone, "server"));
   }
   out.asked = all.value("ask", default_asked(out.members));
-  out.stop = texts(all, "stop");
+  out.stop = strings_of(all, "stop");
   out.stop_deadline_s = all.value("stop_deadline", out.stop_deadline_s);
   const json cache = all.value("cache", json::object());
   for (const auto& [store, state] : cache.items()) {
