@@ -177,15 +177,16 @@ TEST_F(Beside, AStopThatCannotBeStartedOrHangsStopsNothing) {
 }
 
 TEST(SinkQueue, BoundedAndInOrder) {
-  SinkQueue queue;
-  for (std::size_t i = 0; i < SinkQueue::kMost + 5; ++i) {
+  constexpr std::size_t kMost = 100;
+  SinkQueue queue(kMost);
+  for (std::size_t i = 0; i < kMost + 5; ++i) {
     queue.add(said("", static_cast<std::int64_t>(i)));
   }
   EXPECT_EQ(queue.dropped(), 5u);
   const auto events = queue.take();
-  ASSERT_EQ(events.size(), SinkQueue::kMost);
+  ASSERT_EQ(events.size(), kMost);
   EXPECT_EQ(events.front().t_ns, 0);
-  EXPECT_EQ(events.back().t_ns, static_cast<std::int64_t>(SinkQueue::kMost) - 1);
+  EXPECT_EQ(events.back().t_ns, static_cast<std::int64_t>(kMost) - 1);
   EXPECT_THAT(queue.take(), IsEmpty());
 }
 

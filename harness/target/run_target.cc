@@ -304,6 +304,7 @@ class Run {
       harness_events_.push_back(stop_.event());
       then();
     });
+    if (stop_.pid() > 0) orphans_.add_group(stop_.pid());
   }
 
   void stop_companion() {

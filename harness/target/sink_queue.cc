@@ -9,14 +9,15 @@
 
 namespace warmgate::target {
 
-SinkQueue::SinkQueue() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+SinkQueue::SinkQueue(std::size_t most)
+    : most_(most), fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!fd_.valid()) throw std::system_error(errno, std::generic_category(), "eventfd");
 }
 
 void SinkQueue::add(trace::Event event) {
   {
     const std::lock_guard lock(mutex_);
-    if (events_.size() >= kMost) {
+    if (events_.size() >= most_) {
       ++dropped_;
       return;
     }

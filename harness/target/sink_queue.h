@@ -15,7 +15,7 @@ class SinkQueue : public EventSink {
   static constexpr std::size_t kMost = 100000;
 
   /// Throws std::system_error.
-  SinkQueue();
+  explicit SinkQueue(std::size_t most = kMost);
   void add(trace::Event event) override;
   void wake() override;
   /// Readable after add() and wake().
@@ -27,6 +27,7 @@ class SinkQueue : public EventSink {
  private:
   mutable std::mutex mutex_;
   std::vector<trace::Event> events_;
+  const std::size_t most_;
   std::size_t dropped_ = 0;
   Fd fd_;
 };

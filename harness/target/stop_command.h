@@ -25,6 +25,8 @@ class StopCommand {
   /// deadline, or could not be started at all.
   void run(const StopSpec& spec, const std::vector<std::string>& env, int null_fd,
            std::function<void()> done);
+  /// Of its group, while it runs; -1 else.
+  pid_t pid() const { return pid_; }
   /// `stop` {exit_code | signal, wall_s, timed_out, error}; after `done`.
   trace::Event event() const;
 

@@ -87,12 +87,12 @@ TEST(ServerOutcome, AHangIsWhereTheLogSays) {
 }
 
 TEST(ServerOutcome, EachClockIsAFigureAndOnlyHealthIsReady) {
-  TraceBuilder t = server();  // its first event at 101 ms
-  t.at(200).add("ready", {{"clock", "port"}}, 0, "http");
-  t.at(400).add("ready", {{"clock", "health"}}, 0, "http");
-  t.at(500).add("ready", {{"clock", "first_token"}}, 0, "http");
-  t.at(300).add("ready", {{"clock", "capture"}}, 0, "log");
-  t.at(600).add("ready", {{"clock", "nonsense"}}, 0, "http");
+  TraceBuilder t = server();  // its first event at 1001 ms
+  t.at(1100).add("ready", {{"clock", "port"}}, 0, "http");
+  t.at(1300).add("ready", {{"clock", "health"}}, 0, "http");
+  t.at(1400).add("ready", {{"clock", "first_token"}}, 0, "http");
+  t.at(1200).add("ready", {{"clock", "capture"}}, 0, "log");
+  t.at(1500).add("ready", {{"clock", "nonsense"}}, 0, "http");
   RunRecord run;
   run.trace = t;
   run.trace.sort_by_time();
