@@ -11,12 +11,12 @@ using namespace scenario::makers;
 
 namespace {
 
-Field texts(std::string_view key, std::string_view meaning) {
+Field text_list(std::string_view key, std::string_view meaning) {
   return list(key, meaning, element(Type::kText));
 }
 
 Field commands() {
-  Field argv = required(texts("command", "program and arguments; {model} {host} {port}"));
+  Field argv = required(text_list("command", "program and arguments; {model} {host} {port}"));
   argv.min_items = 1;
   return list(
       "commands", "how it is started, newest form first",
@@ -42,7 +42,7 @@ Field metrics() {
   return object("metrics", "its own counters",
                 {text("path", "where they are"),
                  required(choice("kind", "their form", {"prometheus", "json", "none"})),
-                 texts("needs", "arguments without which they do not exist")});
+                 text_list("needs", "arguments without which they do not exist")});
 }
 
 Field metric_names() {
@@ -57,26 +57,27 @@ Field metric_names() {
 }
 
 Field completion() {
-  return object("completion", "how work is asked for",
-                {required(text("path", "its path")),
-                 required(choice("prompt", "a list of token ids, or words", {"ids", "text"})),
-                 required(make("body", Type::kAny,
-                               "of every class; {prompt} {output_tokens} … are filled in")),
-                 named("classes", "laid over body for requests of a class", Keys::kAnyName,
-                       element(Type::kAny)),
-                 required(choice("stream", "how the answer comes", {"sse", "json_lines", "none"})),
-                 text("done", "the payload that ends a stream, or a JSON pointer to what says so"),
-                 required(texts("text", "JSON pointers to the new text of a chunk")),
-                 boolean("text_so_far", "each chunk repeats the text from its beginning"),
-                 texts("tokens", "JSON pointers to the number of tokens made"),
-                 texts("prompt_tokens", "JSON pointers to the length of the prompt as it counted"),
-                 texts("error", "JSON pointers to the text of an error"),
-                 named("shows", "class → JSON pointers of which one is there if it was heeded",
-                       Keys::kAnyName, texts("", "")),
-                 named("figures", "figure → JSON pointers to what one answer adds to it",
-                       Keys::kFigure, texts("", "")),
-                 integer("first_id", "smallest id of random prompts", 0, 1e9),
-                 integer("last_id", "largest id of them", 0, 1e9)});
+  return object(
+      "completion", "how work is asked for",
+      {required(text("path", "its path")),
+       required(choice("prompt", "a list of token ids, or words", {"ids", "text"})),
+       required(
+           make("body", Type::kAny, "of every class; {prompt} {output_tokens} … are filled in")),
+       named("classes", "laid over body for requests of a class", Keys::kAnyName,
+             element(Type::kAny)),
+       required(choice("stream", "how the answer comes", {"sse", "json_lines", "none"})),
+       text("done", "the payload that ends a stream, or a JSON pointer to what says so"),
+       required(text_list("text", "JSON pointers to the new text of a chunk")),
+       boolean("text_so_far", "each chunk repeats the text from its beginning"),
+       text_list("tokens", "JSON pointers to the number of tokens made"),
+       text_list("prompt_tokens", "JSON pointers to the length of the prompt as it counted"),
+       text_list("error", "JSON pointers to the text of an error"),
+       named("shows", "class → JSON pointers of which one is there if it was heeded",
+             Keys::kAnyName, text_list("", "")),
+       named("figures", "figure → JSON pointers to what one answer adds to it", Keys::kFigure,
+             text_list("", "")),
+       integer("first_id", "smallest id of random prompts", 0, 1e9),
+       integer("last_id", "largest id of them", 0, 1e9)});
 }
 
 Field stores() {
@@ -89,13 +90,13 @@ Field stores() {
               name("below", "the store in whose folder it lies by default"),
               required(choice("holds", "what it keeps",
                               {"compiled", "tuned", "plans", "models", "bytecode", "downloads"})),
-              texts("set", "NAME=VALUE that cold needs besides"),
-              texts("ignore", "globs of files in it that are no compilations")}));
+              text_list("set", "NAME=VALUE that cold needs besides"),
+              text_list("ignore", "globs of files in it that are no compilations")}));
 }
 
 Field switches(std::string_view key, std::string_view meaning) {
   return object(key, meaning,
-                {texts("argv", "arguments"),
+                {text_list("argv", "arguments"),
                  named("env", "environment", Keys::kEnvironment, element(Type::kText)),
                  text("source", "where that is public")});
 }
@@ -103,7 +104,7 @@ Field switches(std::string_view key, std::string_view meaning) {
 Field processes() {
   return object("processes", "what it starts and how that ends",
                 {required(text("tree", "front end → core → workers")),
-                 texts("workers", "globs over titles of processes that hold a GPU"),
+                 text_list("workers", "globs over titles of processes that hold a GPU"),
                  required(text("failed_start", "its exit code then, and what that hides")),
                  required(text("on_sigterm", "what ends, what stays")),
                  seconds("grace", "SIGTERM to SIGKILL"),
@@ -115,9 +116,9 @@ Field builds() {
       "builds", "how builds of it are had",
       {required(name("package", "its Python distribution")),
        text("wheels", "URL with {commit}: of a wheel's file, or of an index with that commit's"),
-       texts("python_path", "folders of its repository that Python looks into"),
-       texts("native_paths", "globs of its repository: what has to be compiled"),
-       texts("native_files", "globs of the installed package: what was compiled or generated"),
+       text_list("python_path", "folders of its repository that Python looks into"),
+       text_list("native_paths", "globs of its repository: what has to be compiled"),
+       text_list("native_files", "globs of the installed package: what was compiled or generated"),
        required(text("source", "where that is public"))});
 }
 
@@ -129,29 +130,30 @@ const Field& server_preset_field() {
     Field phases = required(
         list("phases", "the order in which it goes through phases", choice("", "", phase_names)));
     phases.min_items = 1;
-    return object("", "a server preset: what is known of one engine",
-                  {required(name("preset", "its name, that of the file")),
-                   required(text("engine", "its name")),
-                   text("about", "what to know"),
-                   required(texts("source", "public places of the facts")),
-                   commands(),
-                   std::move(phases),
-                   required(health()),
-                   text("models", "path that lists what is served"),
-                   texts("model_places", "where a model named by id lies once it is downloaded"),
-                   required(metrics()),
-                   metric_names(),
-                   required(completion()),
-                   required(name("log", "grammar of its log, in fixtures/servers/log")),
-                   stores(),
-                   required(switches("offline", "so that nothing is downloaded")),
-                   required(switches("determinism", "so that two runs do the same")),
-                   switches("weightless", "a start without weights"),
-                   required(processes()),
-                   builds(),
-                   texts("stop", "run before its group is killed"),
-                   seconds("deadline", "of a phase"),
-                   seconds("silence", "without any output")});
+    return object(
+        "", "a server preset: what is known of one engine",
+        {required(name("preset", "its name, that of the file")),
+         required(text("engine", "its name")),
+         text("about", "what to know"),
+         required(text_list("source", "public places of the facts")),
+         commands(),
+         std::move(phases),
+         required(health()),
+         text("models", "path that lists what is served"),
+         text_list("model_places", "where a model named by id lies once it is downloaded"),
+         required(metrics()),
+         metric_names(),
+         required(completion()),
+         required(name("log", "grammar of its log, in fixtures/servers/log")),
+         stores(),
+         required(switches("offline", "so that nothing is downloaded")),
+         required(switches("determinism", "so that two runs do the same")),
+         switches("weightless", "a start without weights"),
+         required(processes()),
+         builds(),
+         text_list("stop", "run before its group is killed"),
+         seconds("deadline", "of a phase"),
+         seconds("silence", "without any output")});
   }();
   return field;
 }
