@@ -32,8 +32,10 @@ ByName by_name(const std::vector<Package>& packages) {
   return out;
 }
 
-// One line where the two are not the same, files changed after the installation included.
-void compare(const std::string& name, const Package* a, const Package* b, std::vector<Line>& out) {
+// One line where the two are not the same, files changed after the installation included: what is
+// changed on both sides may be so in two ways, unless both are the one installation.
+void compare(const std::string& name, const Package* a, const Package* b, bool one_place,
+             std::vector<Line>& out) {
   if (a == nullptr || b == nullptr) {
     out.push_back({"package", name, a ? state_of(*a) : "", b ? state_of(*b) : ""});
     return;
@@ -47,6 +49,7 @@ void compare(const std::string& name, const Package* a, const Package* b, std::v
   if (left != right) out.push_back({"package", name, left, right});
   const std::set<std::string> mine(a->changed.begin(), a->changed.end()),
       theirs(b->changed.begin(), b->changed.end());
+  if (one_place && mine == theirs) return;
   std::set<std::string> all = mine;
   all.insert(theirs.begin(), theirs.end());
   for (const std::string& file : all) {
@@ -80,7 +83,7 @@ void compare_packages(const ArtefactIdentity& a, const ArtefactIdentity& b,
   for (const std::string& name : names) {
     const Package *l = find(left, name), *r = find(right, name);
     out.packages += l != nullptr && r != nullptr ? 1 : 0;
-    compare(name, l, r, out.lines);
+    compare(name, l, r, a.path == b.path && a.hash == b.hash, out.lines);
   }
 }
 

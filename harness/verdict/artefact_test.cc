@@ -89,6 +89,14 @@ TEST(ArtefactDifference, FilesChangedOnOneSideAreSeen) {
                   "file engine/both.py: changed after installation > changed after installation"));
 }
 
+TEST(ArtefactDifference, OneInstallationDoesNotDifferFromItself) {
+  ArtefactIdentity a = sample(), b = sample();
+  for (ArtefactIdentity* each : {&a, &b}) each->packages->at(0).changed = {"engine/both.py"};
+  EXPECT_THAT(lines(artefact_difference(a, b)), IsEmpty());
+  b.path = "/elsewhere";
+  EXPECT_THAT(lines(artefact_difference(a, b)), Not(IsEmpty()));
+}
+
 TEST(ArtefactDifference, ContentsThatNoListNamesAreSeen) {
   ArtefactIdentity b = sample();
   b.hash = std::string(64, 'b');
