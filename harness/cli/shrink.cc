@@ -69,7 +69,9 @@ std::string text_of(const Result& r, const CommandLine& line, const reports::Sty
   reports::Printer out(style, {});
   std::string head =
       fmt::format("{}: {} layers of {}", r.before.model_type, r.after.layers(), r.before.layers());
-  if (!r.after.draft.empty()) head += fmt::format(" and {} draft layers", r.after.draft.size());
+  if (!r.after.draft.empty())
+    head += fmt::format(" and {} draft layer{}", r.after.draft.size(),
+                        r.after.draft.size() == 1 ? "" : "s");
   if (r.before.experts.count > 0)
     head += fmt::format(", {} experts of {}", r.after.experts.count, r.before.experts.count);
   head += fmt::format(", {} of {}", bytes_text(r.bytes), bytes_text(r.full_bytes));

@@ -65,7 +65,9 @@ TEST(Families, MixtralRoutesInEveryLayer) {
   config["num_local_experts"] = 8;
   config["num_experts_per_tok"] = 2;
   const Result r = shrunk(config);
-  EXPECT_EQ(r.config.at("num_local_experts"), 4);
+  EXPECT_EQ(r.config.at("num_local_experts"), 8);
+  config["num_local_experts"] = 12;  // divides by 4 only
+  EXPECT_EQ(shrunk(config).config.at("num_local_experts"), 4);
   EXPECT_THAT(kinds(r), ElementsAre("full_attention+moe", "full_attention+moe"));
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 
 #include "harness/plan/shrink/testing.h"
 
@@ -70,6 +71,7 @@ void expect_promises(const Json& config, const Result& r, std::int64_t ep) {
     EXPECT_GE(e.count, e.top_k);
     EXPECT_EQ(r.before.experts.count % e.count, 0);
     EXPECT_EQ(e.count % ep, 0);
+    EXPECT_EQ(std::gcd(e.count, 8), std::gcd(r.before.experts.count, 8));
     EXPECT_EQ(e.count % e.groups, 0);
     EXPECT_GE(e.count / e.groups * e.top_k_groups, e.top_k);
   }

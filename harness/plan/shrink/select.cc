@@ -95,6 +95,9 @@ Selection first_layers(const Structure& s, std::int64_t per_kind) {
 std::string broken_rule(const Experts& e, std::int64_t ep, std::int64_t count) {
   if (count < e.top_k) return fmt::format("is less than {} {}", e.top_k_key, e.top_k);
   if (e.count % count != 0) return fmt::format("does not divide {} {}", e.key, e.count);
+  // Routing kernels are made for such numbers; another one would take another way.
+  if (const std::int64_t even = std::gcd(e.count, std::int64_t{8}); count % even != 0)
+    return fmt::format("does not divide by {}, as {} does", even, e.count);
   if (count % ep != 0) return fmt::format("does not divide by --ep {}", ep);
   if (count % e.groups != 0) return fmt::format("does not divide by n_group {}", e.groups);
   // Group scores are the sum of a group's best two (DeepSeek-V3, modeling_deepseek).

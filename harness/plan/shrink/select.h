@@ -23,8 +23,9 @@ struct Selection {
 Selection select_layers(const Structure& structure, std::int64_t per_kind);
 
 /// The new number of experts. By default the least divisor of the old one that leaves the router a
-/// choice (twice the top-k), divides by `ep` and by the groups, and leaves each group two. `wish`
-/// must keep the same rules (once the top-k is enough); complains, and returns the old one, if not.
+/// choice (twice the top-k), divides by `ep`, by the groups and by 8 if the old one does, and
+/// leaves each group two. `wish` must keep the same rules (once the top-k is enough); complains,
+/// and returns the old one, if not.
 std::int64_t select_experts(const Experts& experts, std::int64_t ep,
                             std::optional<std::int64_t> wish, Complaints& complaints);
 

@@ -88,13 +88,19 @@ TEST(Shrink, ExpertsOnWish) {
   Request request;
   request.experts = 256;
   EXPECT_EQ(shrunk(fixture("deepseek-v4-flash"), request).config.at("n_routed_experts"), 256);
-  for (const std::int64_t wrong : {5, 7, 100, 512}) {
+  for (const std::int64_t wrong : {4, 5, 12, 100, 512}) {
     request.experts = wrong;
     EXPECT_THAT(problems_of(fixture_text("deepseek-v4-flash"), request),
                 HasSubstr("n_routed_experts: --experts " + std::to_string(wrong)));
   }
   request.experts = 8;
   EXPECT_THAT(problems_of(fixture_text("llama-3.1-8b"), request), HasSubstr("no experts"));
+}
+
+TEST(Shrink, ExpertsKeepWhatRoutingKernelsAskFor) {
+  Json config = fixture("deepseek-v4-flash");
+  config["n_routed_experts"] = 384;  // twice the top-k would be 12
+  EXPECT_EQ(shrunk(config).config.at("n_routed_experts"), 16);
 }
 
 TEST(Shrink, GroupsOfExpertsKeepTheirChoice) {
