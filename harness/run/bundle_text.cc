@@ -82,8 +82,9 @@ bool drop_prompts(nlohmann::json& value) {
     if (any) value = std::move(clean);
   } else if (value.is_object()) {
     for (auto& [name, item] : value.items()) {
-      const bool holds = item.is_string() ? !item.get_ref<const std::string&>().empty()
-                                          : item.is_array() && !item.empty();
+      const bool holds = item.is_string()
+                             ? !item.get_ref<const std::string&>().empty() && item != kGone
+                             : item.is_array() && !item.empty();
       if (is_text_field(name) && holds) {
         item = kGone;
         any = true;
