@@ -56,6 +56,7 @@ bool ReaderImpl::serving(Source& source, std::string_view raw, std::int64_t numb
     source.serving_mark = at;
   }
   ++serving_;
+  ++source.serving_seen;
   ++source.placed;
   source.serving_raw.assign(raw.substr(0, 512));
   source.serving_line = number;
@@ -91,7 +92,9 @@ void ReaderImpl::settle_serving(Source& source) {
 }
 
 void ReaderImpl::read_line(Source& source, std::string_view raw, std::int64_t number) {
-  if (serving(source, raw, number)) return;
+  // Before ready, lines of served work are few, and looking for them first would be dear.
+  const bool likely = source.ready || source.timeline.empty() || source.serving_seen > 32;
+  if (likely && serving(source, raw, number)) return;
   settle_serving(source);
   When when;
   when.line = number;
@@ -149,6 +152,7 @@ void ReaderImpl::read_message(Source& source, const Line& line, const When& when
   const Grammar& rules = grammar(source);
   rules.patterns.match(line.message.substr(0, kWindow), found_);
   if (found_.empty()) {
+    if (serving(source, line.text, when.line)) return;
     Line again = line;
     if (source.text.second_chance(line.text, {}, again) && again.message != line.message) {
       When then = when;

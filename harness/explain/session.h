@@ -59,6 +59,7 @@ struct Source {
   int alive_worker = 0;
   std::string serving_raw;  // the last line of served work, not looked at unless needed
   std::int64_t serving_line = 0, serving_t_ns = -1;
+  std::int64_t serving_seen = 0;
   std::size_t serving_mark = 0;  // which mark fitted last
 
   std::map<std::string, BarState> bars;
