@@ -66,6 +66,9 @@ std::optional<int> LogFollower::rank_of(std::optional<int> printed) const {
 
 void LogFollower::said(const Said& said) {
   const std::int64_t t = said.t_ns >= 0 ? said.t_ns : trace::now_ns();
+  // Its last words are nearer to its end than the first of whatever follows.
+  const bool news = said.what == Said::What::kProgress || said.what == Said::What::kFigure;
+  if (news && said.phase == "capture") capture_end_ns_ = t;
   switch (said.what) {
     case Said::What::kPhaseBegin:
       return phase(said, true);
@@ -118,7 +121,7 @@ void LogFollower::phase_event(bool begins, const std::string& phase, const Said&
   if (!said.worker.empty()) body["worker"] = said.worker;
   if (said.rank) body["worker_rank"] = *said.rank;
   if (!begins) body["status"] = "ok";
-  if (!begins && phase == "capture") capture_end_ns_ = t;
+  if (!begins && phase == "capture" && capture_end_ns_ == 0) capture_end_ns_ = t;
   sink_.add(event(begins ? "phase_begin" : "phase_end", std::move(body), t));
 }
 

@@ -43,7 +43,7 @@ class LogFollower {
   /// Last words, then `fault` where the log names a cause, `counter` for figures that are ours,
   /// `hello` with what could have been seen, and `reading`. `ours`: we ended it.
   void close(const explain::Ending& ending, bool ours);
-  /// When the last capture phase ended; 0 = none did yet.
+  /// When the log spoke of capturing last, or that phase ended; 0 = neither yet.
   std::int64_t capture_end_ns() const { return capture_end_ns_.load(); }
 
  private:
