@@ -26,6 +26,8 @@ std::vector<Behind> ReaderImpl::behind(const Source& source, const std::string& 
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const int index = static_cast<int>(i);
     if (workers_[index].label.empty() || !workers_.rank(index)) continue;
+    // c10d's own rank0 prints no milestones: it is no worker of its own.
+    if (!rules.every_rank_speaks && workers_[index].seen.empty()) continue;
     ranked.push_back(index);
     tp_labels = tp_labels && workers_[index].label == fmt::format("TP{}", *workers_.rank(index));
   }
