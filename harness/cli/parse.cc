@@ -170,7 +170,8 @@ Parsed parse(int argc, const char* const* argv) {
     if (line.command.empty() && !app.remaining(true).empty())
       text = "unknown command or option '" + app.remaining(true).front() + "'";
     // CLI11 tells what is left from the end; a wrong option's value is not what is wrong.
-    if (!line.command.empty() && error.get_name() == "ExtrasError") {
+    if (!line.command.empty() &&
+        error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError)) {
       const std::vector<std::string> left = app.remaining(true);
       const auto option = std::find_if(left.begin(), left.end(),
                                        [](const std::string& w) { return w.rfind("-", 0) == 0; });
