@@ -133,9 +133,17 @@ void op_table(const Start& start, const std::string& phase, double ceiling) {
 int main(int argc, char** argv) {
   int rounds = 5;
   fs::path scenario = fs::path(WARMGATE_BENCH_SOURCE_DIR) / "ci/bench/scenarios/cpu.yaml";
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::string(argv[i]) == "--rounds") rounds = std::max(1, std::atoi(argv[i + 1]));
-    if (std::string(argv[i]) == "--scenario") scenario = argv[i + 1];
+  for (int i = 1; i < argc; i += 2) {
+    const std::string option = argv[i];
+    if (option == "--rounds" && i + 1 < argc && std::atoi(argv[i + 1]) > 0) {
+      rounds = std::atoi(argv[i + 1]);
+    } else if (option == "--scenario" && i + 1 < argc) {
+      scenario = argv[i + 1];
+    } else {
+      const bool asked = option == "-h" || option == "--help";
+      std::fprintf(asked ? stdout : stderr, "usage: bench_cpu [--rounds N] [--scenario FILE]\n");
+      return asked ? 0 : 2;
+    }
   }
   const std::string dir_name = (fs::temp_directory_path() / "warmgate-bench-cpu-XXXXXX").string();
   std::vector<char> name(dir_name.begin(), dir_name.end());

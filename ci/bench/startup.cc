@@ -161,8 +161,9 @@ int main(int argc, char** argv) {
     else if (arg == "--json" && i + 1 < argc)
       json_file = argv[++i];
     else {
-      std::fprintf(stderr, "usage: bench_startup [--json FILE] [--rounds N]\n");
-      return 2;
+      const bool asked = arg == "-h" || arg == "--help";
+      std::fprintf(asked ? stdout : stderr, "usage: bench_startup [--json FILE] [--rounds N]\n");
+      return asked ? 0 : 2;
     }
   }
   char name[] = "/tmp/warmgate-bench-XXXXXX";

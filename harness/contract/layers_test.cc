@@ -147,6 +147,8 @@ TEST(WorkspaceFits, GrowthAfterReadyOrLock) {
   EXPECT_EQ(result.findings[0].phase, "warmup");
   TraceBuilder early;  // growth before ready is what start-up is for
   early.hello().begin("profile").workspace("c4a", 8192, 8192, "profile", true).begin("serve");
+  EXPECT_EQ(judge_named("workspace-fits", early).state, State::kNotObserved) << "nothing is served";
+  early.add("step", {{"kind", "real"}, {"rows", 1}, {"phase", "serve"}});
   EXPECT_EQ(judge_named("workspace-fits", early).state, State::kKept);
 }
 

@@ -87,6 +87,12 @@ constexpr int kConfigurations = 80;  // the engine is five times slower under th
 constexpr int kConfigurations = 240;
 #endif
 
+// What only a server that is looked at from outside can break.
+bool of_servers(std::string_view contract) {
+  return contract == "stores-declared" || contract == "speculation-live" ||
+         contract == "answers-differ";
+}
+
 TEST_F(RandomConfigurations, BreakNoContract) {
   const char* wish = std::getenv("WARMGATE_TEST_SEED");
   const std::uint64_t seed = wish != nullptr ? std::strtoull(wish, nullptr, 10) : 20260810;
@@ -118,6 +124,7 @@ TEST_F(RandomConfigurations, BreakNoContract) {
       kept[judged.contract] += judged.state == contract::State::kKept ? 1 : 0;
       // Nothing is computed here, so nothing can be compared.
       const bool computed = judged.contract == "numerics";
+      if (of_servers(judged.contract)) continue;
       EXPECT_EQ(judged.state == contract::State::kNotObserved, computed)
           << judged.contract << ": " << judged.why << "\n"
           << text_of[each.scenario.name];
@@ -129,7 +136,7 @@ TEST_F(RandomConfigurations, BreakNoContract) {
   EXPECT_EQ(wrong, 0) << "of " << wanted;
   // Not hollow: each contract spoke, most of them in every run.
   for (const contract::Contract* contract : contract::builtin_contracts()) {
-    if (contract->name() == "numerics") continue;
+    if (contract->name() == "numerics" || of_servers(contract->name())) continue;
     EXPECT_GT(kept[std::string(contract->name())], wanted / 10) << contract->name();
   }
 }

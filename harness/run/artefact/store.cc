@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <random>
 #include <system_error>
 
 #include "harness/run/artefact/build_step.h"
@@ -93,6 +94,19 @@ void Store::lock(int fd, int how, const std::string& what) const {
   }
 }
 
+// For a moment only; several that want it at once part by waiting unequally long.
+bool Store::lock_alone(int fd, const std::string& what, int waits) const {
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno != EWOULDBLOCK && errno != EINTR)
+    throw BuildError(fmt::format("cannot lock {}: {}", what, std::strerror(errno)));
+  if (cancel_.cancelled()) throw BuildError("interrupted");
+  if (waits == 20) say("waits for another warmgate that uses " + what);
+  thread_local std::minstd_rand random(std::random_device{}());
+  pollfd stop{cancel_.fd(), POLLIN, 0};
+  ::poll(&stop, 1, 1 + static_cast<int>(random() % (waits < 20 ? 10 : 200)));
+  return false;
+}
+
 std::shared_ptr<target::MachineLock> Store::machine() const {
   constexpr std::chrono::hours kMostWait{2};
   std::shared_ptr<target::MachineLock> out;
@@ -155,6 +169,7 @@ std::shared_ptr<Entry> Store::open(const Recipe& recipe, const std::string& name
   };
   try {
     // Once for the usual case, again after a build: somebody may come in between two locks.
+    int waits = 0;
     for (int round = 0; round < 10; ++round) {
       lock(entry->lock.get(), LOCK_SH, recipe.what);
       std::optional<json> facts;
@@ -168,7 +183,11 @@ std::shared_ptr<Entry> Store::open(const Recipe& recipe, const std::string& name
         throw BuildError(
             fmt::format("{} is damaged as soon as it is built: {}", recipe.what, wrong));
       ::flock(entry->lock.get(), LOCK_UN);
-      lock(entry->lock.get(), LOCK_EX, recipe.what);
+      // Who built it meanwhile goes on to use it: waiting to be alone would be waiting for his end.
+      if (!lock_alone(entry->lock.get(), recipe.what, waits++)) {
+        --round;
+        continue;
+      }
       wrong = wrong_with(facts);  // another warmgate may have built it meanwhile
       if (wrong.empty() && !again) continue;
       if (wrong != "absent") entry->note = "built anew: " + (wrong.empty() ? "--rebuild" : wrong);

@@ -66,6 +66,7 @@ class Store {
  private:
   std::shared_ptr<Entry> open(const Recipe& recipe, const std::string& name);
   void lock(int fd, int how, const std::string& what) const;
+  bool lock_alone(int fd, const std::string& what, int waits) const;
   nlohmann::json make(const Recipe& recipe, const std::filesystem::path& folder) const;
 
   std::filesystem::path root_;

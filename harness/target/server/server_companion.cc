@@ -18,6 +18,7 @@ namespace warmgate::target {
 namespace {
 
 constexpr double kModelWait_s = 2, kSteady_s = 30;
+constexpr int kDeathWait_ms = 1000;
 // What a driver keeps for itself, and other users' small change.
 constexpr std::uint64_t kGpuSlack_bytes = 256ull << 20;
 
@@ -233,6 +234,19 @@ class ServerCompanion : public Companion {
     }
     clocks.ask_again("after the workload");
     phase("phase_end", failures(result));
+    // The connection is closed a little before the process is seen to be gone. Wait for that: the
+    // end of a server that died with a request in its hands is no end of ours.
+    if (lost(result)) {
+      pollfd watch{cancel_.fd(), POLLIN, 0};
+      ::poll(&watch, 1, kDeathWait_ms);
+    }
+  }
+
+  static bool lost(const WorkloadResult& result) {
+    return std::any_of(result.requests.begin(), result.requests.end(), [](const RequestResult& r) {
+      return r.end == HttpEnd::kClosed || r.end == HttpEnd::kRefused ||
+             r.end == HttpEnd::kUnreachable;
+    });
   }
 
   void phase(const char* ev, const std::string& reason) {
