@@ -16,7 +16,7 @@ inline Tensor FakeLayer::multiply(const char* kernel, const Tensor& x, WeightId 
   const Tensor y = memory.make(dtype, {x.rows(), w.rows()});
   for (std::int64_t t = 0; t < x.rows(); ++t) {
     Vector row = reference::project(row_of(x, t), weights);
-    if (fault == Fault::kProductColumns) row.back() = row.front() + 1;
+    if (fault == Fault::kProductColumns) row.back() += 1;
     memory.set(y, t, row);
   }
   numerics_->after(layers[0].ref, ops::Gemm{kernel, x, w, y});

@@ -193,7 +193,11 @@ class ServerCompanion : public Companion {
   // Its own thread: from the first answer to the last.
   void serve() {
     Clocks& clocks = *clocks_[spec_.asked];
-    if (!clocks.wait_ready()) return;
+    // All of them: one that dies a moment after the answers of another has died while starting.
+    for (const ServerMemberSpec& member : spec_.members) {
+      const auto at = static_cast<std::size_t>(member.rank);
+      if (member.port != 0 && !clocks_[at]->wait_ready()) return;
+    }
     census_->ready(clocks.ready_ns());
     if (const std::int64_t captured = logs_[spec_.asked]->capture_end_ns(); captured != 0) {
       trace::Event event =
