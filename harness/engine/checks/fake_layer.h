@@ -39,7 +39,7 @@ enum class Fault {
   kTopkTail,         // what lies behind the last is not -1
   kNoSink,           // attention without sink
   kNanOutput,        // a row of the attention output was never written
-  kProductColumns,   // a product's last column is the first's
+  kProductColumns,   // a product's last column is one too large
   kFreedBlock,       // a block of the window was given back too early
   kOperandScale,     // the output's scale is twice what it was quantised with
 };
