@@ -48,6 +48,7 @@ void prepare_native(const scenario::Variant& variant, const PrepareOptions& opti
     write_config(config, variant.ranks[static_cast<std::size_t>(rank)]);
     target::WorkerSpec worker;
     worker.rank = rank;
+    worker.ours = true;
     worker.cwd = prepared.dir.path().string();
     worker.env = variant.target.env;
     worker.argv = {options.engine.string(),

@@ -36,7 +36,8 @@ void mask_json(nlohmann::json& value, const std::vector<std::string>& secrets,
   }
 }
 
-SecretSpotter::SecretSpotter(const std::vector<std::string>& secrets) {
+SecretSpotter::SecretSpotter(const std::vector<std::string>& secrets, bool shapes)
+    : shapes_(shapes) {
   for (const std::string& secret : secrets) {
     if (secret.empty()) continue;
     needles_.push_back(secret);
@@ -50,6 +51,22 @@ SecretSpotter::SecretSpotter(const std::vector<std::string>& secrets) {
 
 void SecretSpotter::feed(std::string_view bytes) {
   if (seen_) return;
+  if (shapes_) look_for_shapes(bytes);
+  if (seen_ || needles_.empty()) return;
+  const auto search = [&](std::string_view text) {
+    for (const std::string& needle : needles_) {
+      if (text.find(needle) != std::string_view::npos) return true;
+    }
+    return false;
+  };
+  // The border first: what was left over, and as much of the new piece as can complete a secret.
+  carry_ += bytes.substr(0, longest_);
+  seen_ = search(carry_) || search(bytes);
+  if (bytes.size() >= longest_) carry_ = bytes.substr(bytes.size() - longest_);
+  if (carry_.size() > 2 * longest_) carry_.erase(0, carry_.size() - longest_);
+}
+
+void SecretSpotter::look_for_shapes(std::string_view bytes) {
   // Lines are seldom torn, so that mostly there is nothing to look at twice.
   const std::size_t end = bytes.rfind('\n');
   if (end == std::string_view::npos && line_.size() + bytes.size() <= kLongestLine) {
@@ -65,18 +82,6 @@ void SecretSpotter::feed(std::string_view bytes) {
     line_ = end == std::string_view::npos ? line_.substr(line_.size() - trace::kShapeMargin)
                                           : std::string(bytes.substr(end + 1));
   }
-  if (seen_ || needles_.empty()) return;
-  const auto search = [&](std::string_view text) {
-    for (const std::string& needle : needles_) {
-      if (text.find(needle) != std::string_view::npos) return true;
-    }
-    return false;
-  };
-  // The border first: what was left over, and as much of the new piece as can complete a secret.
-  carry_ += bytes.substr(0, longest_);
-  seen_ = search(carry_) || search(bytes);
-  if (bytes.size() >= longest_) carry_ = bytes.substr(bytes.size() - longest_);
-  if (carry_.size() > 2 * longest_) carry_.erase(0, carry_.size() - longest_);
 }
 
 bool SecretSpotter::seen() const { return seen_ || trace::has_secret_shape(line_); }

@@ -20,6 +20,8 @@ struct WorkerSpec {
   std::map<std::string, std::string> env;  // added to (over) the inherited environment
   std::string cwd;
   int rank = 0;
+  /// Our own engine: it knows no secret but those that it was given, which are found by value.
+  bool ours = false;
   std::vector<int> inherit_fds;  // kept open in the child under the same numbers
 };
 

@@ -56,7 +56,7 @@ Worker::Worker(boost::asio::io_context& io, const WorkerSpec& spec, trace::Trace
       hooks_(std::move(hooks)),
       source_("rank" + std::to_string(spec.rank)),
       reader_(source_, trace),
-      spotter_(secrets),
+      spotter_(secrets, !spec.ours),
       stdout_(secrets),
       stderr_(secrets),
       events_(io),
