@@ -16,6 +16,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 DONE, UNEXPECTED, NOT_OBSERVED = "as expected", "unexpected", "not observed"
 
 
+def local(words):
+    """A program of this folder: runs have a folder of their own."""
+    if words and "/" in words[0] and os.path.exists(words[0]):
+        return [os.path.abspath(words[0]), *words[1:]]
+    return words
+
+
 class NotObserved(Exception):
     """Why a step could not be made."""
 
@@ -66,7 +73,7 @@ class Kit:
     def command(self):
         words = self.args.command or self.how.get("command") or []
         root = os.path.dirname(os.path.abspath(self.fixtures))
-        return [word.replace("{root}", root) for word in words]
+        return local([word.replace("{root}", root) for word in words])
 
     def side(self, text):
         """venv=…, wheel=…, image=…, worktree=REV[@REPO] with venv=…, args=…, command=…; joined by commas."""
@@ -74,7 +81,7 @@ class Kit:
         for part in text.split(","):
             key, _, value = part.partition("=")
             if key in ("args", "command"):
-                server[key] = shlex.split(value)
+                server[key] = local(shlex.split(value)) if key == "command" else shlex.split(value)
             elif key == "worktree":
                 revision, _, repo = value.partition("@")
                 overlay["worktree"] = {"revision": revision, **({"repo": os.path.abspath(repo)} if repo else {})}

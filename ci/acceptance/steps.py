@@ -28,7 +28,7 @@ class Steps(Kit):
             self.model = self.shrink()
         self.healthy = self.one("start", self.variant())
         seen = summary(self.healthy)
-        if self.healthy["outcome"] in ("crashed", "hung"):
+        if self.healthy["outcome"] in ("crashed", "hung") or self.healthy["figures"].get("requests_ok") == 0:
             raise Unexpected(f"{seen}: {self.healthy['reason']}")
         return f"{seen}; ready after {self.healthy['figures'].get('time_to_ready_s', float('nan')):.1f} s"
 
@@ -131,8 +131,8 @@ class Steps(Kit):
             raise NotObserved("no --a and --b were given")
         gate = {"kv_bytes": {"regress": {"by": "1 %"}, "direction": "higher"}}
         report, code = self.run("ab", "ab", self.scenario("ab", sides, gate=gate), "A", "B")
-        if code == 4:
-            raise NotObserved(f"the machine was at fault: {reason_of(report)}")
+        if code in (3, 4):
+            raise NotObserved(f"{'the machine was at fault' if code == 4 else 'a side was not seen'}: {reason_of(report)}")
         told = f"{report['verdict']}: {reason_of(report)}"
         if not (a and b) and self.how.get("b_is_worse") and (code != 1 or self.how["b_is_worse"] not in told):
             raise Unexpected(f"B has a smaller cache, and the verdict is {told}")
@@ -144,6 +144,8 @@ class Steps(Kit):
         return self.how[what]
 
     def must_crash(self, run):
+        if self.healthy is None or self.healthy["outcome"] in ("crashed", "hung"):
+            raise NotObserved("it does not start without the fault either")
         if run["outcome"] not in ("crashed", "hung"):
             raise Unexpected(f"{summary(run)}, though it cannot have started")
         return f"{summary(run)}: {run['reason']}"

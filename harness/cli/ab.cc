@@ -69,7 +69,14 @@ int ab_command(const CommandLine& line, Console& console) {
       s.reason += "; A is " + options.variants[0] + ", B is " + options.variants[1];
     s.checks = std::move(judged.checks);
   }
-  const int code = exit_code_of({result.verdict}, result.interrupted, line);
+  // A side that the machine kept from being seen leaves nothing to compare, and is worth a retry.
+  std::vector<verdict::Verdict> verdicts = {result.verdict};
+  for (const run::VariantResult& side : s.variants) {
+    if (result.verdict == verdict::Verdict::kInconclusive &&
+        side.verdict.verdict == verdict::Verdict::kInfra)
+      verdicts.push_back(verdict::Verdict::kInfra);
+  }
+  const int code = exit_code_of(verdicts, result.interrupted, line);
   reports::Report report = to_report(result, line, code);
   report.call["sides"] = options.variants;
   if (line.run.bundle.empty())

@@ -188,6 +188,14 @@ class Report {
     return nullptr;
   }
 
+  static bool only_victims(const Reading& r) {
+    const auto count = [&](const char* sort) {
+      const auto it = r.moment_counts.find(sort);
+      return it == r.moment_counts.end() ? 0 : static_cast<long>(it->second);
+    };
+    return count("cause") == 0 && count("victim") > 0;
+  }
+
   void failure() {
     const Reading& r = reading();
     if (r.outcome == "passed" && r.moment_counts.count("cause") == 0) return;
@@ -214,6 +222,9 @@ class Report {
                              ? (r.message.empty() ? r.fingerprint->type : r.message)
                              : type + ": " + r.message;
       if (root) text += fmt::format(" ({})", place_of(r, root->source, root->line));
+      // The one that fell first may have said nothing; then this is what another was left with.
+      const bool others = root == nullptr && r.failing_worker && only_victims(r);
+      if (others) text = "it said nothing; what others were left with: " + text;
       out_.paragraph(2, text, Tone::kPlain, out_.cell("root", Tone::kBad, 10), 10);
       for (const explain::Fingerprint& frame : r.frames)
         out_.row(12, out_.cell(fmt::format("{}{}", frame.function,

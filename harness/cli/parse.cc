@@ -26,8 +26,8 @@ constexpr const char* kFooter =
     "  0 PASS   1 FAIL   2 bad usage or scenario   3 INCONCLUSIVE or nothing judged\n"
     "  4 the machine or warmgate was at fault   130 interrupted\n"
     "step: 0 good   1 bad   125 cannot be judged   128 stop the bisection\n"
-    "the others: 0 done   2 bad usage or scenario   4 the machine was at fault   130 "
-    "interrupted\n\n"
+    "the others: 0 done   1 a check of it failed (probes --check, shrink's budget)   2 and 4 as\n"
+    "  above   130 interrupted\n\n"
     "`warmgate COMMAND --help` has examples.";
 
 void build(CLI::App& app, CommandLine& line, Raw& raw) {

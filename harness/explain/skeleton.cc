@@ -45,7 +45,8 @@ std::string skeleton(const Reading& reading, const Launch& launch, const std::st
   std::string out;
   out +=
       fmt::format("# A skeleton, made by `warmgate explain --scenario` from {}.\n", comment(log));
-  out += "# PASS means that the failure is reproduced.\n";
+  out += reading.outcome == "passed" ? "# PASS means that it starts as it did in this log.\n"
+                                     : "# PASS means that the failure is reproduced.\n";
   out += fmt::format("scenario: {}\n", name_of(reading));
   const std::string root = reading.fingerprint ? reading.fingerprint->type : reading.outcome;
   out += fmt::format("about: {}\n", quoted(comment(root)));

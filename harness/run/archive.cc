@@ -103,8 +103,11 @@ std::string filtered(const std::vector<std::string>& argv, const fs::path& file,
   if (!done.started) fail("cannot be opened: " + done.problem);
   if (done.too_much) fail(fmt::format("is larger than {} bytes unpacked", limit));
   if (done.timed_out) fail("cannot be opened: " + argv[0] + " takes too long");
-  if (done.exit_code != 0)
-    fail(fmt::format("is damaged: {}", done.err.substr(0, done.err.find('\n'))));
+  if (done.exit_code != 0) {
+    const std::size_t begin = std::min(done.err.find_first_not_of("\r\n"), done.err.size());
+    const std::string why = done.err.substr(begin, done.err.find('\n', begin) - begin);
+    fail("is damaged: " + (why.empty() ? "it cannot be unpacked" : why));
+  }
   return std::move(done.out);
 }
 
