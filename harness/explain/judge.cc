@@ -294,6 +294,9 @@ Reading ReaderImpl::judge(const Ending& ending) {
         shown_span.end_s = span.last_timed.outer_s;
       }
       if (shown_span.end_s && !has_time(*shown_span.end_s)) shown_span.end_s.reset();
+      // One stamp among several lines tells when, and not how long.
+      if (span.first_timed.line == span.last_timed.line && span.first.line != span.last.line)
+        shown_span.end_s.reset();
       out.phases.push_back(std::move(shown_span));
     }
   }
