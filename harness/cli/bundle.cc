@@ -2,15 +2,43 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "harness/cli/commands.h"
+#include "harness/cli/output_file.h"
 #include "harness/cli/outputs.h"
 #include "harness/cli/result_output.h"
 #include "reports/printer.h"
 
 namespace warmgate::cli {
 
+namespace {
+
+namespace fs = std::filesystem;
+
+// A bundle replaces an ordinary file, nothing else, and nothing of the run that it is made of.
+void refuse_output(const CommandLine& line) {
+  if (line.output.empty()) return;
+  std::error_code failed;
+  const fs::path output = line.output;
+  std::string why;
+  if (fs::exists(fs::symlink_status(output, failed)) && !fs::is_regular_file(output, failed))
+    why = "is no ordinary file; name one that a bundle may replace";
+  const fs::path run = fs::weakly_canonical(line.paths.front(), failed);
+  const fs::path place = fs::weakly_canonical(fs::absolute(output, failed), failed);
+  const fs::path inner = place.lexically_relative(run);
+  if (same_file(line.paths.front(), output) ||
+      (fs::is_directory(run, failed) && !inner.empty() && *inner.begin() != ".."))
+    why = "is of the run that is to be bundled; name a file elsewhere";
+  if (!why.empty())
+    throw scenario::ScenarioError({{"--output", 0, 0, "", output.string() + " " + why}});
+}
+
+}  // namespace
+
 int bundle_command(const CommandLine& line, Console& console) {
   check_outputs(line);
+  refuse_output(line);
   run::BundleWish wish;
   wish.caches = line.with.count("caches") > 0;
   wish.cores = line.with.count("cores") > 0;

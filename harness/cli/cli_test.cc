@@ -235,6 +235,31 @@ TEST_F(Cli, AFifoThatNobodyReadsIsSaidAndNotWaitedFor) {
   }
 }
 
+TEST_F(Cli, ABundleReplacesNothingButAnOrdinaryFileOfAnotherPlace) {
+  const std::string kept = (dir_.path() / "kept").string();
+  ASSERT_EQ(warmgate({"run", small_, "--keep", kept}).code, 0);
+  const std::string before = slurp(kept + "/bundle.json");
+  const std::string fifo = (dir_.path() / "pipe").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& output :
+       {kept + "/bundle.json", kept + "/new.tar.gz", fifo, dir_.path().string()}) {
+    const Ran ran = warmgate({"bundle", kept, "-o", output});
+    EXPECT_EQ(ran.code, 2) << output << ran.out << ran.err;
+  }
+  EXPECT_EQ(slurp(kept + "/bundle.json"), before);
+  EXPECT_TRUE(fs::is_fifo(fifo));
+  EXPECT_EQ(warmgate({"bundle", kept, "-o", (dir_.path() / "b.tar.gz").string()}).code, 0);
+}
+
+TEST_F(Cli, AManifestThatIsNoFileIsRefused) {
+  const std::string report = (dir_.path() / "r.json").string();
+  warmgate({"run", small_, "--json", report});
+  const std::string fifo = (dir_.path() / "pipe").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& manifest : {std::string("/dev/zero"), fifo})
+    EXPECT_EQ(warmgate({"probes", report, "--check", manifest}).code, 2) << manifest;
+}
+
 TEST_F(Cli, JsonToStdoutByAnyName) {
   for (const char* name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}) {
     const Ran ran = warmgate({"run", small_, "--json", name});

@@ -38,6 +38,18 @@ std::unique_ptr<Knowledge> load_knowledge(const CommandLine& line) {
   return out;
 }
 
+// What is read is not written over.
+void refuse_inputs(const CommandLine& line) {
+  for (const std::vector<std::string>* logs : {&line.paths, &line.against}) {
+    for (const std::string& log : *logs) {
+      for (const std::string& output : {line.skeleton, line.json}) {
+        if (output.empty() || output == "-" || log == "-" || !same_file(log, output)) continue;
+        throw explain::InputError(output + " is one of the logs; name another file to write");
+      }
+    }
+  }
+}
+
 // The logs of one start: its ranks, pods or members.
 Explained read_start(const std::vector<std::string>& logs, const Knowledge& knowledge,
                      const explain::Ending& ending, const std::string& engine) {
@@ -154,6 +166,7 @@ int explain_command(const CommandLine& line, Console& console) {
   Explanation all;
   all.logs = line.paths;
   try {
+    refuse_inputs(line);
     if (!line.skeleton.empty() && line.skeleton != "-") check_writable(line.skeleton);
     if (!line.against.empty())
       all.other = read_start(line.against, *knowledge, {}, line.engine_name);

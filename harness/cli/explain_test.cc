@@ -222,6 +222,50 @@ TEST_F(ExplainCli, SecretsOfALogAreMaskedEverywhere) {
   }
 }
 
+TEST_F(ExplainCli, ASecretIsMaskedBeforeItIsCutOrItsDigitsAreReplaced) {
+  const std::string head =
+      "INFO 11-30 15:00:00 [api_server.py:100] vLLM API server version 0.11.0\n"
+      "(EngineCore_DP0 pid=1) ERROR 11-30 15:00:02 [core.py:700] EngineCore failed to start.\n"
+      "Traceback (most recent call last):\n"
+      "  File \"/x/vllm/v1/worker.py\", line 10, in load\n    x = y\n";
+  for (const std::string password :
+       {"hunter2pw", "S3cretProxyPassw0rdLong1234567", "correcthorse"}) {
+    const std::string log =
+        dir_.write("x.log", head + "OSError: cannot reach https://bob:" + password +
+                                "@proxy.corp:8080/simple\n")
+            .string();
+    const std::string json = (dir_.path() / "x.json").string();
+    const std::string yaml = (dir_.path() / "x.yaml").string();
+    const Ran ran = warmgate({"explain", log, "-v", "--json", json, "--scenario", yaml});
+    // Any four letters of it that stand together are too many.
+    for (const std::string& text : {ran.out, ran.err, slurp(json), slurp(yaml)}) {
+      EXPECT_THAT(text, Not(HasSubstr(password.substr(0, 5)))) << password;
+      EXPECT_THAT(text, Not(HasSubstr(password.substr(password.size() - 5)))) << password;
+      EXPECT_THAT(text, Not(HasSubstr("hunter<r>"))) << password;
+      EXPECT_THAT(text, Not(HasSubstr("cretProxy"))) << password;
+    }
+  }
+  for (int filler = 100; filler < 700; filler += 7) {
+    const std::string log =
+        dir_.write("y.log", head + "OSError: no\nzzz " +
+                                std::string(static_cast<std::size_t>(filler), 'p') +
+                                " https://u:abcdefghijklmnopqrstuvwxyzabcdefgh@host tail\n")
+            .string();
+    EXPECT_THAT(warmgate({"explain", log, "-v"}).out, Not(HasSubstr("u:abcdef"))) << filler;
+  }
+}
+
+TEST_F(ExplainCli, ItsLogsAreNotWrittenOver) {
+  const std::string log = dir_.write("x.log", slurp(sample("04"))).string();
+  const std::string before = slurp(log);
+  for (const char* option : {"--json", "--scenario"}) {
+    const Ran ran = warmgate({"explain", log, option, log});
+    EXPECT_EQ(ran.code, 2) << option;
+    EXPECT_THAT(ran.err, HasSubstr("is one of the logs")) << option;
+    EXPECT_EQ(slurp(log), before);
+  }
+}
+
 TEST_F(ExplainCli, NothingInALogReachesTheTerminalRaw) {
   std::string log = slurp(sample("04"));
   log += "RuntimeError: \x1b]0;owned\x07\x1b[2J \xe2\x80\xae ::error::x\n::warning::y\n";

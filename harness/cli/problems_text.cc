@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "harness/trace/secrets.h"
@@ -11,6 +12,8 @@ namespace {
 
 // The line itself; "" if it cannot be read.
 std::string source_line(const std::string& file, int number) {
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(file, failed)) return "";  // a device has no end
   std::ifstream in(file);
   std::string line;
   for (int i = 0; i < number; ++i) {

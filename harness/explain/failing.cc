@@ -44,8 +44,8 @@ int ReaderImpl::fail(Source& source, Failure failure, const Line& line, const Wh
   if (header != source.headers.end() && names && when.line - header->second.line < kHeaderWaits) {
     Failure& open = failures_[header->second.failure];
     if (!open.traced && open.type.empty() && open.when.line != when.line) {
-      open.type = shown(exception.type, 120);
-      open.message = shown(exception.message, 2000);
+      open.type = shown_masked(exception.type, 120);
+      open.message = shown_masked(exception.message, 2000);
       if (failure.sort != Sort::kCause) open.sort = failure.sort;
       if (open.phase.empty()) open.phase = failure.phase;
       return header->second.failure;
@@ -55,10 +55,10 @@ int ReaderImpl::fail(Source& source, Failure failure, const Line& line, const Wh
   failure.worker = worker;
   failure.when = when;
   failure.t_ns = source.t_ns;
-  failure.text = shown(line.message);
+  failure.text = shown_masked(line.message);
   if (failure.type.empty() && names) {
-    failure.type = shown(exception.type, 120);
-    failure.message = shown(exception.message, 2000);
+    failure.type = shown_masked(exception.type, 120);
+    failure.message = shown_masked(exception.message, 2000);
   }
   const int span = workers_[worker].span;
   const bool own = grammar(source).every_rank_speaks && span >= 0 && !source.timeline.empty();

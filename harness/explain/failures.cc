@@ -17,8 +17,8 @@ void Failures::attach(int index, const Exception& exception, const std::vector<F
                       bool newest_first, const Grammar& grammar) {
   Failure& failure = all_[static_cast<std::size_t>(index)];
   if (!exception.type.empty()) {
-    failure.type = shown(exception.type, 120);
-    failure.message = shown(exception.message, 2000);
+    failure.type = shown_masked(exception.type, 120);
+    failure.message = shown_masked(exception.message, 2000);
   }
   const Innermost inner = innermost(frames, newest_first, grammar.ignore_files);
   failure.function = inner.function;

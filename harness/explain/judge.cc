@@ -108,7 +108,10 @@ std::optional<Silence> ReaderImpl::silence() const {
   out.seconds = seconds;
   out.since_line = alive->alive.line;
   out.source = alive->index;
-  out.last_text = shown(alive->alive_text);
+  // It was cut somewhere: what may be half a secret is known no longer.
+  std::string said = alive->alive_text;
+  if (said.size() >= 300) said.resize(std::min(said.find_last_of(" \t"), said.size()));
+  out.last_text = shown_masked(said);
   out.last_worker = workers_[alive->alive_worker].label;
   return out;
 }

@@ -80,11 +80,11 @@ void ReaderImpl::take_special(Source& source, const std::string& special, std::s
     const std::size_t slash = value.rfind('/');
     failure.file = shown(slash == std::string_view::npos ? value : value.substr(slash + 1), 120);
   } else if (special == "type") {
-    failure.type = shown(value, 120);
+    failure.type = shown_masked(value, 120);
   } else if (special == "message") {
-    failure.message = shown(value, 2000);
+    failure.message = shown_masked(value, 2000);
   } else if (special == "step" || special == "kernel") {
-    failure.text = shown(value, 200);
+    failure.text = shown_masked(value, 200);
   }
 }
 

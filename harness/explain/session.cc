@@ -177,7 +177,7 @@ void ReaderImpl::read_message(Source& source, const Line& line, const When& when
 void ReaderImpl::unplaced(Source& source, const When& when, std::string_view text) {
   ++unplaced_count_;
   if (unplaced_.size() < kMostUnplaced) {
-    unplaced_.push_back({source.index, when.line, shown(text, 300)});
+    unplaced_.push_back({source.index, when.line, shown_masked(text, 300)});
   }
   // Whoever says something new is alive, whatever it means.
   live(source, when, -1, text);
@@ -205,7 +205,7 @@ void ReaderImpl::moment(Source& source, Sort sort, const std::string& name, cons
   out.worker = workers_[worker].label;
   out.rank = workers_.rank(worker);
   out.phase = source.timeline.phase();
-  out.text = shown(text);
+  out.text = shown_masked(text);
   if (has_time(when.inner_s)) {
     out.at_s = when.inner_s;
   } else if (has_time(when.outer_s)) {

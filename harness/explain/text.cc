@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "harness/trace/secrets.h"
+
 #include "harness/explain/stamps.h"
 
 namespace warmgate::explain::internal {
@@ -123,6 +125,11 @@ bool TextLayer::second_chance(std::string_view text, const Knows& knows, Line& o
     return true;
   }
   return false;
+}
+
+std::string shown_masked(std::string_view text, std::size_t most) {
+  return shown(trace::mask_part(text, 0, std::min(text.size(), most + trace::kShapeMargin), {}),
+               most);
 }
 
 std::string shown(std::string_view text, std::size_t most) {

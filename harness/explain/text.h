@@ -69,6 +69,9 @@ int rank_of_label(std::string_view label, int tp_size);
 
 /// Valid UTF-8 (what is not becomes U+FFFD) without control characters, at most `most` bytes.
 std::string shown(std::string_view text, std::size_t most = 600);
+/// The same, with what is a secret by its shape masked first: one that is cut, or whose digits are
+/// replaced, is known no longer.
+std::string shown_masked(std::string_view text, std::size_t most = 600);
 
 /// A progress bar of tqdm or of its relatives.
 struct Bar {

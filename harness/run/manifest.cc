@@ -27,8 +27,10 @@ class Reader {
 
   std::vector<Pod> read() {
     std::error_code failed;
-    if (!fs::is_regular_file(file_, failed)) refuse({}, "there is no such file");
-    if (fs::file_size(file_, failed) > kLargestManifest) refuse({}, "is larger than 4 MiB");
+    if (!fs::is_regular_file(file_, failed))
+      refuse(YAML::Mark::null_mark(), "there is no such file");
+    if (fs::file_size(file_, failed) > kLargestManifest)
+      refuse(YAML::Mark::null_mark(), "is larger than 4 MiB");
     std::ifstream in(file_, std::ios::binary);
     std::stringstream text;
     text << in.rdbuf();
@@ -48,7 +50,7 @@ class Reader {
     } catch (const YAML::Exception& error) {
       refuse(error.mark, "is no YAML that can be read: " + error.msg);
     }
-    if (pods_.empty()) refuse({}, "holds no containers");
+    if (pods_.empty()) refuse(YAML::Mark::null_mark(), "holds no containers");
     return std::move(pods_);
   }
 
