@@ -370,6 +370,14 @@ TEST_F(Cli, ResolveNamesTheOrigin) {
   EXPECT_TRUE(nlohmann::json::accept(warmgate({"resolve", small_, "--json", "-"}).out));
 }
 
+TEST_F(Cli, ResolveShowsWhatAServerIsStartedWith) {
+  const Ran ran =
+      warmgate({"resolve", source_path("scenarios/servers/standin-healthy.yaml").string()});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("preset: \"standin\""));
+  EXPECT_THAT(ran.out, HasSubstr("members: "));
+}
+
 TEST_F(Cli, SchemaAndDoctor) {
   const Ran schema = warmgate({"schema"});
   EXPECT_EQ(schema.code, 0);

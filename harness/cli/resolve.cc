@@ -88,8 +88,16 @@ std::string resolve_text(const scenario::Scenario& scenario,
       continue;
     }
     if (v->target.server) {
-      for (const auto& [key, value] : scenario::resolve_json(*v)["target"]["server"].items()) {
-        out.row(2, out.cell(key + ": " + value.dump()));
+      // By name: what a range-for walks over must outlive it.
+      const auto resolved = scenario::resolve_json(*v);
+      if (resolved.contains("artefact"))
+        out.row(2, out.cell("artefact: " + resolved.at("artefact").dump()));
+      for (const auto& [key, value] : resolved.at("target").at("server").items()) {
+        const auto origin = v->origins.find("target.server." + key);
+        out.row(2, out.cell(key + ": " + value.dump()) +
+                       (origin == v->origins.end()
+                            ? ""
+                            : "  " + out.cell(origin->second, reports::Tone::kQuiet)));
       }
       continue;
     }

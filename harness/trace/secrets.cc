@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <nlohmann/json.hpp>
 
 #include "harness/trace/wire.h"
 
@@ -175,6 +176,13 @@ std::vector<std::string> spellings(std::vector<std::string> values) {
       add(percent_encoded(plain, "0123456789ABCDEF"));
       add(percent_encoded(plain, "0123456789abcdef"));
       add(replaced(plain, "'", "'\\''"));
+      // As Python prints it: json.dumps() has no letter beyond ASCII, repr() escapes what it must.
+      const std::string ascii =
+          nlohmann::json(plain).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+      add(ascii.substr(1, ascii.size() - 2));
+      const std::string repr = replaced(plain, "\\", "\\\\");
+      add(repr);
+      add(replaced(repr, "'", "\\'"));
     }
   }
   std::sort(all.begin(), all.end(), [](const std::string& a, const std::string& b) {

@@ -127,6 +127,14 @@ TEST(Secrets, KnownInEverySpelling) {
   }
 }
 
+TEST(Secrets, KnownAsPythonPrintsIt) {
+  const std::vector<std::string> known = spellings({"en\"v\\Secret'/4 56+\u00e9"});
+  for (const std::string text : {R"('en"v\\Secret\'/4 56+é')", R"("en\"v\\Secret'/4 56+\u00e9")"}) {
+    EXPECT_THAT(mask_secrets(text, known), HasSubstr("[secret]")) << text;
+    EXPECT_THAT(mask_secrets(text, known), Not(HasSubstr("Secret"))) << text;
+  }
+}
+
 TEST(Secrets, NoneIsCutInHalf) {
   const std::string text = "head " + kHf + " tail";
   for (std::size_t cut = 0; cut <= text.size(); ++cut) {
