@@ -7,6 +7,7 @@
 #include <set>
 
 #include "harness/contract/external.h"
+#include "harness/contract/view.h"
 #include "harness/run/reproduce.h"
 #include "harness/verdict/allow.h"
 #include "harness/verdict/compare/compare.h"
@@ -48,9 +49,7 @@ verdict::GateContext gate_context(const scenario::Scenario& scenario,
   return out;
 }
 
-void judge_contracts(const JudgeContext& context, const scenario::Resolved* resolved,
-                     RunRecord& run) {
-  const contract::Context over{run.trace, resolved};
+void judge_contracts(const JudgeContext& context, const contract::Context& over, RunRecord& run) {
   for (const contract::Contract* contract : contract::builtin_contracts()) {
     run.contracts.push_back(contract::judge(*contract, over));
   }
@@ -215,12 +214,14 @@ JudgedRun judge(Job& job, const verdict::Accepted& accepted, const JudgeContext&
     facts.infra_error = job.result.infra_error;
     facts.memory_limit_bytes = variant.target.memory_bytes;
     if (resolved != nullptr) context.keys.append_events(run.trace, job.keys);
-    if (facts.infra_error.empty()) judge_contracts(context, resolved, run);
   }
+  // One view of the finished trace for all that follows.
+  const contract::Context over{run.trace, resolved};
+  if (job.ended && facts.infra_error.empty()) judge_contracts(context, over, run);
   verdict::apply_allow(scenario.allow, context.today, run);
-  verdict::classify(facts, run);
+  verdict::classify(facts, contract::view_of(over), run);
   if (!job.note.empty()) run.reason += (run.reason.empty() ? "" : "; ") + job.note;
-  verdict::collect_figures(run);
+  verdict::collect_figures(contract::view_of(over), run);
   verdict::apply_metrics(context.extras.metrics, run);
   run.fingerprint = verdict::make_fingerprint(run);
   out.verdict = verdict::judge_run(run, &variant.expect,

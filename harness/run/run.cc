@@ -272,6 +272,8 @@ class Gate {
   static void keep_memory() {
     ::mallopt(M_TRIM_THRESHOLD, 256 * 1024 * 1024);
     ::mallopt(M_MMAP_THRESHOLD, 4 * 1024 * 1024);
+    // A thread's heap grows by one mprotect a page otherwise.
+    ::mallopt(M_TOP_PAD, 1024 * 1024);
   }
 
   // NVML takes 20 ms to open, so it is asked only where somebody needs a GPU.

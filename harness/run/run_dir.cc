@@ -40,7 +40,7 @@ RunDir::~RunDir() {
   if (path_.empty() || keep_) return;
   // The usual contents at once; looking for others costs as much as a short run's verdict.
   for (const char* name : {"events", "tmp"}) ::rmdir((path_ / name).c_str());
-  ::unlink((path_ / "rank0.json").c_str());
+  for (const char* name : {"rank0.json", kOwnerFile}) ::unlink((path_ / name).c_str());
   if (::rmdir(path_.c_str()) == 0) return;
   std::error_code ignored;  // a folder that cannot be removed is no reason to lose a verdict
   fs::remove_all(path_, ignored);

@@ -99,20 +99,29 @@ class Run {
     if (spec_.workers.empty()) throw std::runtime_error("nothing to start");
     become_subreaper();
     ensure_guard();
-    for (const char* name : {"events", "tmp"}) fs::create_directory(spec_.run_dir / name);
-    dir_ = std::make_unique<EventsDir>(spec_.run_dir / "events", result_.trace, spec_.secrets);
+    fs::create_directory(spec_.run_dir / "tmp");
+    // Our own engine sends through the channel alone; a folder costs a short run a twentieth.
+    const auto& all = spec_.workers;
+    if (!std::all_of(all.begin(), all.end(), [](const WorkerSpec& each) { return each.ours; })) {
+      fs::create_directory(events_dir());
+      dir_ = std::make_unique<EventsDir>(events_dir(), result_.trace, spec_.secrets);
+    }
     null_ = open_high("/dev/null", O_RDWR);
     if (spec_.companion == nullptr) return;
     spec_.companion->prepare(sink_, "WARMGATE_RUN=" + id_);
     companion_ = spec_.companion;
   }
 
+  fs::path events_dir() const { return spec_.run_dir / "events"; }
+
   std::vector<std::string> environment(const WorkerSpec& worker) const {
     std::map<std::string, std::string> over = {{"TMPDIR", (spec_.run_dir / "tmp").string()}};
     for (const auto& [name, value] : worker.env) over[name] = value;
-    over["WARMGATE_EVENTS_DIR"] = (spec_.run_dir / "events").string();
+    if (dir_) over["WARMGATE_EVENTS_DIR"] = events_dir().string();
     over["WARMGATE_RUN"] = id_;
-    return inherited_environment(over, {"WARMGATE_EVENTS_FD"});
+    std::vector<std::string> without = {"WARMGATE_EVENTS_FD"};
+    if (!dir_) without.emplace_back("WARMGATE_EVENTS_DIR");  // one of whoever started us
+    return inherited_environment(over, without);
   }
 
   void start_workers() {

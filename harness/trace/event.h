@@ -9,18 +9,19 @@
 #include <vector>
 
 #include "harness/trace/fields.h"
+#include "harness/trace/word.h"
 
 namespace warmgate::trace {
 
 struct Event {
-  std::string ev;
+  Word ev;
   std::int64_t t_ns = 0;  // monotonic
   std::optional<int> rank;
-  std::string src = "channel";  // channel log http probe python nccl span store census harness
-  std::int64_t res_ns = 0;      // resolution of t_ns; 0 = finer than 1 us
-  Fields body;                  // every other field of the line
-  std::string source;           // which pipe or file it came from, e.g. "rank0"
-  std::size_t line = 0;         // 1-based in its source
+  Word src = "channel";     // channel log http probe python nccl span store census harness
+  std::int64_t res_ns = 0;  // resolution of t_ns; 0 = finer than 1 us
+  Fields body;              // every other field of the line
+  std::string source;       // which pipe or file it came from, e.g. "rank0"
+  std::size_t line = 0;     // 1-based in its source
 
   /// Field access that never throws: the fallback if the field is absent or of another type.
   std::string str(std::string_view key, std::string_view fallback = "") const {

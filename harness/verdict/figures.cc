@@ -7,7 +7,6 @@
 
 #include "harness/contract/key_use.h"
 #include "harness/contract/numeric_checks.h"
-#include "harness/contract/view.h"
 #include "harness/trace/vocabulary.h"
 #include "harness/verdict/mask.h"
 
@@ -47,8 +46,8 @@ class Ranks {
 
 class Collector {
  public:
-  explicit Collector(RunRecord& run)
-      : run_(run), view_(run.trace), unnamed_(run.trace.world <= 1 ? 0 : -1) {}
+  Collector(const View& view, RunRecord& run)
+      : run_(run), view_(view), unnamed_(run.trace.world <= 1 ? 0 : -1) {}
 
   void run() {
     for (std::size_t i = 0; i < view_.size(); ++i) event(i);
@@ -206,7 +205,7 @@ class Collector {
   }
 
   RunRecord& run_;
-  View view_;
+  const View& view_;
   int unnamed_;
   Ranks derived_, counters_;
   std::map<std::pair<int, std::string>, std::int64_t> begun_;
@@ -222,7 +221,7 @@ bool is_warning(std::string_view line) {
 
 }  // namespace
 
-void collect_figures(RunRecord& run) { Collector(run).run(); }
+void collect_figures(const View& view, RunRecord& run) { Collector(view, run).run(); }
 
 std::vector<std::string> warnings_of(const std::vector<Output>& outputs) {
   std::set<std::string> seen;

@@ -2,6 +2,7 @@
 // a figure that was not observed is never zero.
 #pragma once
 
+#include "harness/contract/view.h"
 #include "harness/verdict/verdict.h"
 
 namespace warmgate::verdict {
@@ -12,7 +13,7 @@ namespace warmgate::verdict {
 /// slowest rank, the fullest device). A `counter` event outweighs what could be derived.
 /// Sets: keys_warmed, keys_launched, keys_invalid, compiles_after_ready, skips, kernels, warnings,
 /// and contract:<name> with the keys of a contract's findings and notes, allowed ones included.
-void collect_figures(RunRecord& run);
+void collect_figures(const contract::View& view, RunRecord& run);
 
 /// Line of captured output with what differs from run to run masked; see fingerprint.h.
 std::vector<std::string> warnings_of(const std::vector<Output>& outputs);

@@ -18,7 +18,7 @@ RunRecord collected(const trace::Trace& trace) {
   r.trace = trace;
   for (const contract::Contract* c : contract::builtin_contracts())
     r.contracts.push_back(contract::judge(*c, contract::Context{r.trace, nullptr}));
-  collect_figures(r);
+  collect_figures(contract::View(r.trace), r);
   return r;
 }
 

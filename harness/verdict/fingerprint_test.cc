@@ -36,7 +36,7 @@ RunRecord crash(const std::string& message, int layer, int rank, const nlohmann:
   r.contracts = {broken("starts", {"x"}), broken("owned-resources", {"topk_indices_buffer"})};
   RunFacts facts;
   facts.workers = {worker(1, 0, rank)};
-  classify(facts, r);
+  classify(facts, contract::View(r.trace), r);
   return r;
 }
 

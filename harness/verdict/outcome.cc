@@ -274,7 +274,7 @@ void failed_or_passed(RunRecord& run) {
 
 }  // namespace
 
-void classify(const RunFacts& facts, RunRecord& run) {
+void classify(const RunFacts& facts, const View& view, RunRecord& run) {
   run.workers = facts.workers;
   run.outputs = facts.outputs;
   run.reason.clear();
@@ -288,7 +288,6 @@ void classify(const RunFacts& facts, RunRecord& run) {
     run.reason = facts.skip_reason;
     return;
   }
-  const View view(run.trace);
   run.phases_ended = ended_everywhere(view, ranks_of(run.trace, facts));
   if (facts.interrupted) return infra(run, "interrupted", "interrupted by the user");
   if (!facts.infra_error.empty()) return infra(run, "infra", facts.infra_error);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/contract/view.h"
 #include "harness/verdict/verdict.h"
 
 namespace warmgate::verdict {
@@ -24,13 +25,14 @@ struct RunFacts {
 };
 
 /// Sets outcome, reason, kind, phase, signal_name, exit_code, first_failed_rank and phases_ended of
-/// `run`, whose trace and contracts (after `allow`) must be there. Workers and outputs are copied.
+/// `run`, whose trace and contracts (after `allow`) must be there. Workers and outputs are copied;
+/// `view` is of the run's own trace.
 ///
 /// In this order: skipped; interrupted, a harness failure or a `setup_error` is infra; a worker
 /// that ended by a signal or a code other than 0 that no signal of ours caused is crashed (kind
 /// oom, assert, exception, signal, exit), and so is a server that ended with 0 too early; a
 /// deadline or silence is hung; a contract with findings that `allow` does not list is failed; else
 /// passed.
-void classify(const RunFacts& facts, RunRecord& run);
+void classify(const RunFacts& facts, const contract::View& view, RunRecord& run);
 
 }  // namespace warmgate::verdict

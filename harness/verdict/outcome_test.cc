@@ -20,7 +20,7 @@ RunRecord classified(const trace::Trace& trace, RunFacts facts) {
   record.trace = trace;
   for (const contract::Contract* c : contract::builtin_contracts())
     record.contracts.push_back(contract::judge(*c, contract::Context{record.trace, nullptr}));
-  classify(facts, record);
+  classify(facts, contract::View(record.trace), record);
   return record;
 }
 
@@ -204,7 +204,7 @@ TEST(Outcome, AllowedFindingsDoNotFail) {
   r.trace = good_end();
   r.contracts = {kept("protocol")};
   r.allowed.push_back({finding("keys-covered", "K"), "known", "", ""});
-  classify(ended({worker()}), r);
+  classify(ended({worker()}), contract::View(r.trace), r);
   EXPECT_EQ(r.outcome, Outcome::kPassed);
   EXPECT_NE(r.reason.find("1 finding allowed"), std::string::npos);
 }
@@ -213,7 +213,7 @@ TEST(Outcome, ProtocolDecidesBeforeWhatItExplains) {
   RunRecord r;
   r.trace = good_end();
   r.contracts = {broken("protocol", {"bye"}), broken("keys-valid", {"K", "L"})};
-  classify(ended({worker()}), r);
+  classify(ended({worker()}), contract::View(r.trace), r);
   EXPECT_EQ(r.kind, "protocol");
   EXPECT_NE(r.reason.find("2 contracts in all"), std::string::npos);
 }

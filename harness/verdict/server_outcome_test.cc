@@ -31,7 +31,7 @@ TEST(ServerOutcome, AnEndWithZeroBeforeItsWorkWasDone) {
   RunFacts facts;
   facts.workers = {worker()};
   facts.ended_early = true;
-  classify(facts, run);
+  classify(facts, contract::View(run.trace), run);
   EXPECT_EQ(run.outcome, Outcome::kCrashed);
   EXPECT_EQ(run.phase, "load");
   EXPECT_EQ(run.exit_code, 0);
@@ -52,7 +52,7 @@ TEST(ServerOutcome, TheWorkerOfTheLogIsNamed) {
   run.trace = t;
   RunFacts facts;
   facts.workers = {worker(1)};
-  classify(facts, run);
+  classify(facts, contract::View(run.trace), run);
   EXPECT_EQ(run.outcome, Outcome::kCrashed);
   EXPECT_EQ(run.first_failed_rank, 1);
   EXPECT_EQ(run.phase, "capture");
@@ -79,7 +79,7 @@ TEST(ServerOutcome, AHangIsWhereTheLogSays) {
   facts.hung = true;
   facts.hang_kind = "deadline";
   facts.hang_phase = "capture";
-  classify(facts, run);
+  classify(facts, contract::View(run.trace), run);
   EXPECT_EQ(run.outcome, Outcome::kHung);
   EXPECT_EQ(run.phase, "warmup");
   EXPECT_EQ(run.first_failed_rank, 1);
@@ -96,7 +96,7 @@ TEST(ServerOutcome, EachClockIsAFigureAndOnlyHealthIsReady) {
   RunRecord run;
   run.trace = t;
   run.trace.sort_by_time();
-  collect_figures(run);
+  collect_figures(contract::View(run.trace), run);
   EXPECT_NEAR(run.figures.at("time_to_port_s"), 0.100, 1e-9);
   EXPECT_NEAR(run.figures.at("time_to_capture_s"), 0.200, 1e-9);
   EXPECT_NEAR(run.figures.at("time_to_health_s"), 0.300, 1e-9);
