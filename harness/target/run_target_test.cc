@@ -186,6 +186,33 @@ TEST(Leftover, AFileInTheScratchFolder) {
   EXPECT_EQ(left[0]->str("path"), "tmp/left-behind.bin");
 }
 
+// What says that a worker is our own engine saves it the events folder, not the other looks.
+TEST(Leftover, AFileOfOurOwnEngine) {
+  const TempDir dir;
+  TargetSpec spec = spec_of({liar("leave-file")}, dir.path());
+  spec.workers.front().ours = true;
+  const TargetResult result = run_clean(spec);
+  const auto left = result.trace.of("leftover");
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0]->str("path"), "tmp/left-behind.bin");
+  EXPECT_FALSE(std::filesystem::exists(dir.path() / "events"));
+}
+
+TEST(Honest, AnEventsFolderOfWhoeverStartedUsIsNotTheWorkers) {
+  const TempDir dir;
+  ::setenv("WARMGATE_EVENTS_DIR", dir.path().c_str(), 1);
+  for (const bool ours : {false, true}) {
+    const TempDir run;
+    TargetSpec spec = spec_of({{}}, run.path());
+    spec.workers.front().argv = {"/bin/sh", "-c", "echo [$WARMGATE_EVENTS_DIR]"};
+    spec.workers.front().ours = ours;
+    const TargetResult result = run_clean(spec);
+    const std::string own = ours ? "" : (run.path() / "events").string();
+    EXPECT_EQ(result.outputs.at(0).head, "[" + own + "]\n");
+  }
+  ::unsetenv("WARMGATE_EVENTS_DIR");
+}
+
 TEST(Output, AGigabytePassesInBoundedMemory) {
   rusage before{};
   ::getrusage(RUSAGE_SELF, &before);
