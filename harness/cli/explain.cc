@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <memory>
@@ -50,6 +51,46 @@ void refuse_inputs(const CommandLine& line) {
   }
 }
 
+// Logs of several engines are no one start.
+void refuse_several_engines(const std::vector<std::string>& logs, const explain::Reading& reading) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_engine;
+  for (std::size_t i = 0; i < reading.source_engines.size(); ++i) {
+    const std::string& engine = reading.source_engines[i];
+    if (engine.empty()) continue;
+    auto it = std::find_if(by_engine.begin(), by_engine.end(),
+                           [&](const auto& item) { return item.first == engine; });
+    if (it == by_engine.end()) it = by_engine.insert(it, {engine, {}});
+    it->second.push_back(logs[i]);
+  }
+  if (by_engine.size() < 2) return;
+  std::string text;
+  for (const auto& [engine, names] : by_engine)
+    text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", fmt::join(names, " and "), engine);
+  throw explain::InputError(fmt::format(
+      "these are logs of different engines, not of one start: {}; hold two starts against each "
+      "other with `warmgate explain {} --against {}`, or name the engine of all with --engine",
+      text, by_engine[1].second.front(), by_engine[0].second.front()));
+}
+
+// What no grammar has a place for is no log of a start, whatever else it is. A process that ended
+// may have said nothing that anybody knows: then the end is what there is to judge.
+void refuse_what_is_no_log(const std::vector<std::string>& logs, const explain::Reading& reading,
+                           const explain::Ending& ending, const std::string& engine) {
+  if (reading.placed + reading.serving > 0) return;
+  const auto& engines = reading.source_engines;
+  const bool recognised = std::any_of(engines.begin(), engines.end(),
+                                      [](const std::string& name) { return !name.empty(); });
+  if (engine.empty() && recognised) return;
+  const std::string name = logs.front() == "-" ? "stdin" : logs.front();
+  const std::string all = logs.size() > 1 ? fmt::format("{} and the others", name) : name;
+  if (reading.unplaced == 0)
+    throw explain::InputError(fmt::format("{}: blank: there is no log in it", all));
+  if (ending.exit_code || ending.signal) return;
+  throw explain::InputError(fmt::format("{}: no log of {}: not one of {} lines is known", all,
+                                        engine.empty() ? "an engine that warmgate reads" : engine,
+                                        reports::grouped(reading.unplaced)));
+}
+
 // The logs of one start: its ranks, pods or members.
 Explained read_start(const std::vector<std::string>& logs, const Knowledge& knowledge,
                      const explain::Ending& ending, const std::string& engine) {
@@ -82,6 +123,8 @@ Explained read_start(const std::vector<std::string>& logs, const Knowledge& know
                                    ? ": empty: there is no log in it"
                                    : ": nothing could be read: " + out.troubles.front()));
   out.reading = reader.finish(ending);
+  refuse_several_engines(logs, out.reading);
+  refuse_what_is_no_log(logs, out.reading, ending, engine);
   out.launch = finder.take(out.reading.engine);
   out.answer = explain::answer_of(out.reading, ending, knowledge.outside, knowledge.known);
   return out;
@@ -165,6 +208,7 @@ int explain_command(const CommandLine& line, Console& console) {
   const explain::Ending ending = ending_of(line);
   Explanation all;
   all.logs = line.paths;
+  all.end_known = line.ended.has_value();
   try {
     refuse_inputs(line);
     if (!line.skeleton.empty() && line.skeleton != "-") check_writable(line.skeleton);

@@ -20,17 +20,20 @@ void print_comparison(reports::Printer& out, const Explanation& all) {
   out.row(2, out.cell("outcome", Tone::kPlain, 24) +
                  out.cell(all.other->reading.outcome, Tone::kPlain, 16) +
                  out.cell(all.start.reading.outcome));
+  if (!c.begins.empty())
+    out.paragraph(2, c.begins, Tone::kDoubt, out.cell("not whole", Tone::kStrong, 24), 24);
   out.paragraph(2, c.divergence.empty() ? "none: both say the same steps" : c.divergence,
                 Tone::kPlain, out.cell("parts", Tone::kStrong, 24), 24);
   for (const explain::PhaseDifference& phase : c.phases) {
-    const auto text = [](int times, const std::optional<double>& seconds) {
-      if (times == 0) return std::string("not reached");
+    const auto text = [](int times, bool passed, const std::optional<double>& seconds) {
+      if (times == 0) return std::string(passed ? "not in the log" : "not reached");
       return seconds_text(seconds) + (times > 1 ? fmt::format(" ({} times)", times) : "");
     };
-    out.row(2, out.cell(phase.phase, Tone::kPlain, 24) +
-                   out.cell(text(phase.times_a, phase.seconds_a), Tone::kPlain, 16) +
-                   out.cell(text(phase.times_b, phase.seconds_b),
-                            phase.times_b == 0 && phase.times_a > 0 ? Tone::kBad : Tone::kPlain));
+    out.row(2,
+            out.cell(phase.phase, Tone::kPlain, 24) +
+                out.cell(text(phase.times_a, phase.passed_a, phase.seconds_a), Tone::kPlain, 16) +
+                out.cell(text(phase.times_b, phase.passed_b, phase.seconds_b),
+                         phase.times_b == 0 && !phase.passed_b ? Tone::kBad : Tone::kPlain));
   }
   for (const explain::FigureDifference& figure : c.figures)
     out.row(

@@ -114,6 +114,7 @@ std::vector<std::string> foreign_texts(const Explanation& explanation) {
 ordered_json explanation_json(const Explanation& explanation,
                               const std::vector<std::string>& secrets) {
   ordered_json out = start_json(explanation.start);
+  out["answer"]["hint"] = text_or_null(hint(explanation));
   if (explanation.other) out["against"] = start_json(*explanation.other);
   if (explanation.comparison) out["comparison"] = explain::to_json(*explanation.comparison);
   return secrets.empty() ? out : masked(out, secrets);

@@ -28,10 +28,14 @@ struct Explanation {
   std::optional<explain::Comparison> comparison;  // from the other to the start
   std::vector<std::string> logs;                  // as the user named them
   std::string skeleton;                           // file that was written; "" = none
+  bool end_known = false;                         // --ended
 };
 
 /// Every text of an explanation that came out of a log, to look for secrets in.
 std::vector<std::string> foreign_texts(const Explanation& explanation);
+
+/// What would tell more, where the log alone does not say how it ended; "" where it does.
+std::string hint(const Explanation& explanation);
 
 /// The first line is the answer.
 std::string explanation_text(const Explanation& explanation, const reports::Style& style,

@@ -12,6 +12,7 @@
 namespace warmgate::cli {
 namespace {
 
+using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -153,7 +154,63 @@ TEST_F(ExplainCli, SeveralFilesAreOneStart) {
   EXPECT_THAT(warmgate({"explain", a, b, c}).out, HasSubstr("rank1.log:"));
 }
 
+TEST_F(ExplainCli, LogsOfSeveralEnginesAreNoOneStart) {
+  for (const auto& words : {std::vector{sample("01"), sample("07")},
+                            {sample("09"), sample("12")},
+                            {sample("01"), sample("03"), sample("11")}}) {
+    std::vector<std::string> all = {"explain"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Ran ran = warmgate(all);
+    EXPECT_EQ(ran.code, 2) << ran.out;
+    for (const std::string& name : words) EXPECT_THAT(ran.err, HasSubstr(name));
+    EXPECT_THAT(ran.err, HasSubstr("--against"));
+    EXPECT_THAT(ran.out, IsEmpty());
+  }
+  const Ran ran = warmgate({"explain", sample("01"), sample("07")});
+  EXPECT_THAT(ran.err, HasSubstr(sample("01") + " of vllm, " + sample("07") + " of sglang"));
+  // What is proposed works, and so does saying whose they are.
+  const Ran held = warmgate({"explain", sample("07"), "--against", sample("01")});
+  EXPECT_EQ(held.code, 0) << held.err;
+  EXPECT_THAT(held.out, HasSubstr("A is of vllm, B of sglang"));
+  EXPECT_NE(warmgate({"explain", sample("01"), sample("07"), "--engine", "vllm"}).code, 2);
+  // A file that says too little to be of any engine is of the start that the others are of.
+  const std::string few = dir_.write("few.log", "hello\nworld\n").string();
+  EXPECT_EQ(warmgate({"explain", sample("01"), few}).code, 0);
+}
+
+TEST_F(ExplainCli, LinesThatHaveNoPlaceAreTheSameEverywhere) {
+  const std::string log = dir_.write("a.log", slurp(sample("04")) + "nobody knows this\n").string();
+  const auto lines = json_of({log})["lines"];
+  EXPECT_EQ(lines["unplaced"], 1);
+  EXPECT_THAT(
+      warmgate({"explain", log}).out,
+      HasSubstr("1 of " + std::to_string(lines["all"].get<int>()) + " lines have no place"));
+}
+
+TEST_F(ExplainCli, WhereTheLogJustEndsItSaysWhatWouldTellMore) {
+  const std::string part = dir_.write("part.log", slurp(sample("01")).substr(0, 2000)).string();
+  EXPECT_THAT(warmgate({"explain", part}).out, HasSubstr("--ended N"));
+  EXPECT_TRUE(json_of({part})["answer"]["hint"].is_string());
+  EXPECT_THAT(warmgate({"explain", sample("06")}).out, HasSubstr("--ended N"));
+  for (const auto& words :
+       {std::vector<std::string>{part, "--ended", "1"}, {sample("04")}, {part, "-q"}}) {
+    std::vector<std::string> all = {"explain"};
+    all.insert(all.end(), words.begin(), words.end());
+    EXPECT_THAT(warmgate(all).out, Not(HasSubstr("--ended N"))) << testing::PrintToString(words);
+  }
+  EXPECT_TRUE(json_of({sample("01")})["answer"]["hint"].is_null());
+}
+
 TEST_F(ExplainCli, TwoLogs) {
+  const std::string whole = slurp(sample("01"));
+  const std::string tail =
+      dir_.write("tail.log", whole.substr(whole.find("\n", whole.size() / 2) + 1)).string();
+  const std::string begin = dir_.write("begin.log", whole.substr(0, 2000)).string();
+  EXPECT_THAT(warmgate({"explain", tail, "--against", sample("01")}).out,
+              AllOf(HasSubstr("not in the log"), HasSubstr("B's log begins in"),
+                    Not(HasSubstr("not reached"))));
+  EXPECT_THAT(warmgate({"explain", begin, "--against", sample("01")}).out,
+              AllOf(HasSubstr("not reached"), Not(HasSubstr("not in the log"))));
   const Ran ran = warmgate({"explain", sample("04"), "--against", sample("01")});
   EXPECT_EQ(ran.code, 1);
   EXPECT_THAT(ran.out, HasSubstr("against the other log"));
@@ -199,8 +256,30 @@ TEST_F(ExplainCli, WhatIsNoLogOfAnEngineIsNotJudged) {
   std::string noise;
   for (int i = 0; i < 5000; ++i) noise += static_cast<char>(i * 7919 >> 3);
   const Ran ran = warmgate({"explain", dir_.write("noise.log", noise).string()});
-  EXPECT_EQ(ran.code, 3) << ran.out;
-  EXPECT_THAT(ran.out, HasSubstr("engine not recognised"));
+  EXPECT_EQ(ran.code, 2) << ran.out;
+  EXPECT_THAT(ran.err, HasSubstr("no log of an engine that warmgate reads"));
+  EXPECT_THAT(ran.out, IsEmpty());
+  // Whatever is no log: a page, blanks, lines without a word; also as the one of two that is held
+  // against, and where the engine is named.
+  const std::string good = sample("01");
+  const std::string page = source_path("README.md").string();
+  const std::string blank = dir_.write("blank.log", "\n  \n\r\n\t\n").string();
+  for (const auto& words : {std::vector<std::string>{page},
+                            {blank},
+                            {good, "--against", page},
+                            {page, "--against", good},
+                            {page, "--engine", "vllm"},
+                            {page, blank}}) {
+    std::vector<std::string> all = {"explain"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Ran no = warmgate(all);
+    EXPECT_EQ(no.code, 2) << testing::PrintToString(words) << no.out.substr(0, 200);
+    EXPECT_THAT(no.err, AnyOf(HasSubstr("no log of"), HasSubstr("blank: there is no log in it")));
+  }
+  // How it ended says something where the log does not.
+  EXPECT_THAT(warmgate({"explain", dir_.write("x.log", "hello\n").string(), "--ended", "137"}).out,
+              HasSubstr("SIGKILL"));
+  EXPECT_EQ(warmgate({"explain", blank, "--ended", "137"}).code, 2);
 }
 
 TEST_F(ExplainCli, SecretsOfALogAreMaskedEverywhere) {

@@ -19,6 +19,14 @@ std::string seconds_text(const std::optional<double>& seconds) {
   return seconds ? reports::duration_text(*seconds) : "-";
 }
 
+std::string hint(const Explanation& explanation) {
+  using Kind = explain::Answer::Kind;
+  const Kind kind = explanation.start.answer.kind;
+  if (explanation.end_known || (kind != Kind::kIncomplete && kind != Kind::kUnclear)) return "";
+  return "the log just ends: --ended N says how the process did, with its exit status as a shell, "
+         "docker inspect or kubectl describe pod tell it (137: killed), once it has ended";
+}
+
 namespace {
 
 using explain::Answer;
@@ -60,6 +68,8 @@ class Report {
     answer();
     identity();
     if (detail_ == Detail::kQuiet) return;
+    if (const std::string text = hint(all_); !text.empty())
+      out_.paragraph(0, text, Tone::kQuiet, out_.cell("hint: ", Tone::kDoubt), 2, 4);
     phases();
     figures();
     failure();

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "harness/explain/grammar.h"
+
 namespace warmgate::explain {
 namespace {
 
@@ -46,6 +48,29 @@ std::vector<std::pair<std::string, std::string>> milestones(const Reading& readi
   return out;
 }
 
+// Whether `order`, which lacks `phase`, shows one that comes after it: in the other log, or, where
+// that has neither, by the order that phases have in every engine.
+bool is_past(const std::vector<std::string>& order, const std::vector<std::string>& other,
+             const std::string& phase) {
+  const auto place = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) - list.begin();
+  };
+  const auto end = static_cast<std::ptrdiff_t>(other.size());
+  const std::vector<std::string>& all = internal::phase_names();
+  return std::any_of(order.begin(), order.end(), [&](const std::string& shown) {
+    const std::ptrdiff_t at = place(other, shown);
+    return at < end ? at > place(other, phase) : place(all, shown) > place(all, phase);
+  });
+}
+
+// Of a log that begins in the middle, the phases before that are no difference.
+std::vector<std::string> from_where(const std::vector<std::string>& order,
+                                    const std::vector<std::string>& later) {
+  const auto first =
+      later.empty() ? order.end() : std::find(order.begin(), order.end(), later.front());
+  return first == order.end() ? order : std::vector<std::string>(first, order.end());
+}
+
 std::string end_of(const Reading& reading) {
   if (reading.outcome == "passed") return "reaches ready";
   return fmt::format(
@@ -53,8 +78,14 @@ std::string end_of(const Reading& reading) {
       reading.failing_phase.value_or(reading.last_phase.empty() ? "no phase" : reading.last_phase));
 }
 
-std::string divergence_of(const Reading& a, const Reading& b) {
-  const std::vector<std::string> in_a = phase_order(a), in_b = phase_order(b);
+std::string divergence_of(const Reading& a, const Reading& b, std::string& begins) {
+  const std::vector<std::string> all_a = phase_order(a), all_b = phase_order(b);
+  std::vector<std::string> in_a = from_where(all_a, all_b);
+  std::vector<std::string> in_b = all_b;
+  if (in_a.size() == all_a.size()) in_b = from_where(all_b, all_a);
+  const bool cut_a = in_b.size() < all_b.size(), cut_b = in_a.size() < all_a.size();
+  if (cut_a || cut_b)
+    begins = fmt::format("{}'s log begins in {}", cut_a ? "A" : "B", in_a.front());
   std::size_t same = 0;
   while (same < in_a.size() && same < in_b.size() && in_a[same] == in_b[same]) ++same;
   const std::string after = same == 0 ? "from the beginning" : "after " + in_a[same - 1];
@@ -68,12 +99,16 @@ std::string divergence_of(const Reading& a, const Reading& b) {
     return std::none_of(list.begin(), list.end(),
                         [&](const auto& item) { return item.first == name; });
   };
+  // What the first phase of such a log lacks may stand before its first line.
+  const auto unseen = [&](bool cut, const std::string& phase) {
+    return cut && phase == in_a.front();
+  };
   for (const auto& [name, phase] : of_a) {
-    if (shared.count(phase) > 0 && lacks(of_b, name))
+    if (shared.count(phase) > 0 && lacks(of_b, name) && !unseen(cut_b, phase))
       return fmt::format("in {}: A has {}, B has not", phase, name);
   }
   for (const auto& [name, phase] : of_b) {
-    if (shared.count(phase) > 0 && lacks(of_a, name))
+    if (shared.count(phase) > 0 && lacks(of_a, name) && !unseen(cut_a, phase))
       return fmt::format("in {}: B has {}, A has not", phase, name);
   }
   if (same < in_a.size() || same < in_b.size())
@@ -116,7 +151,7 @@ Comparison compare(const Reading& a, const Reading& b) {
   Comparison out;
   out.same_engine = a.engine == b.engine;
   out.same_version = a.version == b.version;
-  out.divergence = divergence_of(a, b);
+  out.divergence = divergence_of(a, b, out.begins);
 
   std::vector<std::string> phases = phase_order(a);
   const std::vector<std::string> more = phase_order(b);
@@ -128,7 +163,15 @@ Comparison compare(const Reading& a, const Reading& b) {
       const auto order = phase_order(reading);
       return static_cast<int>(std::count(order.begin(), order.end(), phase));
     };
-    out.phases.push_back({phase, times(a), times(b), seconds_in(a, phase), seconds_in(b, phase)});
+    PhaseDifference one;
+    one.phase = phase;
+    one.times_a = times(a);
+    one.times_b = times(b);
+    one.passed_a = one.times_a == 0 && is_past(phase_order(a), phase_order(b), phase);
+    one.passed_b = one.times_b == 0 && is_past(phase_order(b), phase_order(a), phase);
+    one.seconds_a = seconds_in(a, phase);
+    one.seconds_b = seconds_in(b, phase);
+    out.phases.push_back(std::move(one));
   }
 
   std::set<std::string> names;
@@ -166,6 +209,8 @@ nlohmann::ordered_json to_json(const Comparison& comparison) {
   nlohmann::ordered_json out;
   out["divergence"] = nullptr;
   if (!comparison.divergence.empty()) out["divergence"] = comparison.divergence;
+  out["begins"] = nullptr;
+  if (!comparison.begins.empty()) out["begins"] = comparison.begins;
   out["same_engine"] = comparison.same_engine;
   out["same_version"] = comparison.same_version;
   out["phases"] = nlohmann::ordered_json::array();
@@ -173,9 +218,11 @@ nlohmann::ordered_json to_json(const Comparison& comparison) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
   };
   for (const PhaseDifference& phase : comparison.phases) {
-    out["phases"].push_back({{"phase", phase.phase},
-                             {"times", {phase.times_a, phase.times_b}},
-                             {"seconds", {seconds(phase.seconds_a), seconds(phase.seconds_b)}}});
+    out["phases"].push_back(
+        {{"phase", phase.phase},
+         {"times", {phase.times_a, phase.times_b}},
+         {"passed", {phase.times_a > 0 || phase.passed_a, phase.times_b > 0 || phase.passed_b}},
+         {"seconds", {seconds(phase.seconds_a), seconds(phase.seconds_b)}}});
   }
   out["figures"] = nlohmann::ordered_json::array();
   for (const FigureDifference& figure : comparison.figures) {

@@ -14,6 +14,9 @@ namespace warmgate::explain {
 struct PhaseDifference {
   std::string phase;
   int times_a = 0, times_b = 0;  // how often the log enters it
+  /// Where it does not: the log shows a later phase, so this one was passed before the log begins,
+  /// without a word, or was left out. Otherwise the start did not come so far.
+  bool passed_a = false, passed_b = false;
   /// Seconds by each log's own clock, which may show whole seconds only; nothing without one.
   std::optional<double> seconds_a, seconds_b;
 };
@@ -35,6 +38,8 @@ struct OnlyIn {
 struct Comparison {
   /// Where the two first do something different, in words; "" where they never do.
   std::string divergence;
+  /// Which of the two begins in the middle, in words; "" where none does.
+  std::string begins;
   std::vector<PhaseDifference> phases;
   std::vector<FigureDifference> figures;  // only those that differ
   std::vector<OnlyIn> only;

@@ -111,6 +111,40 @@ TEST(Compare, FiguresAndNewComplaints) {
   EXPECT_EQ(to_json(c)["only"][0]["side"], "b");
 }
 
+TEST(Compare, WhatALogBeginsAfterIsNotWhatItNeverReached) {
+  const Reading a = start({{"load", 0, 5}, {"profile", 5, 6}, {"kv", 6, 7}, {"ready", 9, 9}});
+  const Reading b = start({{"kv", 6, 7}, {"ready", 9, 9}});
+  const auto passed = [](const Comparison& c) {
+    std::string out;
+    for (const PhaseDifference& p : c.phases) out += p.times_b > 0 ? "+" : p.passed_b ? "p" : "-";
+    return out;
+  };
+  Comparison c = compare(a, b);
+  EXPECT_EQ(passed(c), "pp++");
+  EXPECT_EQ(c.begins, "B's log begins in kv");
+  EXPECT_EQ(c.divergence, "");
+  EXPECT_EQ(compare(b, a).begins, "A's log begins in kv");
+  EXPECT_EQ(to_json(c)["phases"][0]["passed"], nlohmann::json({true, true}));
+  // What fell did not reach the rest, whatever came first in it.
+  EXPECT_EQ(passed(compare(a, start({{"load", 0, 5}}))), "+---");
+  EXPECT_EQ(passed(compare(a, start({{"profile", 0, 5}}))), "p+--");
+  // A phase that others pass through later than is usual.
+  const Reading late = start({{"load", 0, 1}, {"capture", 1, 2}, {"warmup", 2, 3}});
+  EXPECT_EQ(passed(compare(late, start({{"load", 0, 1}, {"capture", 1, 2}}))), "++-");
+  // And one that recurs.
+  const Reading twice = start({{"load", 0, 1}, {"profile", 1, 2}, {"load", 2, 3}, {"kv", 3, 4}});
+  EXPECT_EQ(passed(compare(twice, start({{"load", 0, 1}}))), "+--");
+}
+
+TEST(Compare, MilestonesBeforeTheFirstLineAreNotLacking) {
+  Reading a = start({{"load", 0, 5}, {"kv", 6, 7}, {"ready", 9, 9}});
+  a.moments.push_back(moment("progress", "kv.size", "kv", "x"));
+  const Reading b = start({{"kv", 6, 7}, {"ready", 9, 9}});
+  EXPECT_EQ(compare(a, b).divergence, "");
+  Reading c = start({{"load", 0, 5}, {"kv", 6, 7}, {"ready", 9, 9}});
+  EXPECT_EQ(compare(a, c).divergence, "in kv: A has kv.size, B has not");
+}
+
 TEST(Compare, NothingAtAll) {
   const Comparison c = compare(Reading(), Reading());
   EXPECT_THAT(c.divergence, IsEmpty());

@@ -74,6 +74,7 @@ void ReaderImpl::take_line(Source& source, std::string_view raw, std::int64_t nu
   source.kept.push_back({std::string(raw), number, source.t_ns});
   source.kept_bytes += raw.size();
   int engine = winner(source, kEnough);
+  source.sure = engine >= 0;
   const bool full = source.kept.size() >= kMostKeptLines || source.kept_bytes >= kMostKeptBytes;
   if (engine < 0 && full) engine = winner(source, 1);
   if (engine >= 0) return replay(source, engine);

@@ -127,16 +127,16 @@ bool ReaderImpl::traceback(Source& source, const Line& line, const When& when, i
       }
       [[fallthrough]];
     case Tracebacks::Part::kChain:
-      ++placed_;
+      count(source, Tally::kPlaced, when.line);
       return true;
     case Tracebacks::Part::kEnd:
       end_traceback(source, line, when, worker, key, part);
-      ++placed_;
+      count(source, Tally::kPlaced, when.line);
       return true;
     case Tracebacks::Part::kBegin:
       break;
   }
-  ++placed_;
+  count(source, Tally::kPlaced, when.line);
   // What stands before it in the same line: "Scheduler hit an exception: Traceback …".
   grammar(source).patterns.match(line.message, found_);
   apply_all(source, line, when, worker, -1, true);

@@ -281,11 +281,13 @@ Reading ReaderImpl::judge(const Ending& ending) {
   out.unplaced_lines = unplaced_;
   out.workers = workers_.labels();
   out.bytes = bytes_;
-  out.placed = placed_;
-  out.serving = serving_;
-  out.unplaced = unplaced_count_;
+  const auto tallied = [&](Tally tally) { return tallies_[static_cast<std::size_t>(tally)]; };
+  out.placed = tallied(Tally::kPlaced);
+  out.serving = tallied(Tally::kServing);
+  out.unplaced = tallied(Tally::kUnplaced);
   for (const auto& source : sources_) {
     out.sources.push_back(source->name);
+    out.source_engines.push_back(source->sure ? grammar(*source).engine : "");
     out.lines += source->splitter.lines();
     for (const Span& span : source->timeline.spans()) {
       PhaseSpan shown_span{span.phase, source->index, span.first.line, span.last.line, {}, {}};
@@ -303,6 +305,7 @@ Reading ReaderImpl::judge(const Ending& ending) {
       out.phases.push_back(std::move(shown_span));
     }
   }
+  out.blank = out.lines - out.placed - out.serving - out.unplaced;
   const Source* source = main_source();
   if (!source) return out;
   for (const auto& one : sources_) {

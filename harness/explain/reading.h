@@ -83,10 +83,15 @@ struct Reading {
   std::map<std::string, std::int64_t> moment_counts;
   std::optional<Silence> silence;
   std::vector<std::string> sources;  // names
+  /// Of each source, by its own lines alone; "" = they do not say for certain.
+  std::vector<std::string> source_engines;
   std::vector<std::string> workers;  // labels seen, in order of appearance, bounded
   std::int64_t lines = 0, bytes = 0;
-  std::int64_t placed = 0, serving = 0, unplaced = 0;  // lines
-  std::vector<UnplacedLine> unplaced_lines;            // the first kMostUnplaced
+  /// A line of the file counts once, however many bars were drawn in it: unplaced if any part of
+  /// it is, else placed (it has a place in the grammar), else serving; blank is what has no
+  /// message, and in so_far() what was not read yet. The four add up to `lines`.
+  std::int64_t placed = 0, serving = 0, unplaced = 0, blank = 0;
+  std::vector<UnplacedLine> unplaced_lines;  // the first kMostUnplaced
 };
 inline constexpr std::size_t kMostMoments = 200;
 inline constexpr std::size_t kMostUnplaced = 200;

@@ -23,6 +23,23 @@ TEST_P(Samples, AreReadAsTheirSidecarsSay) {
   EXPECT_EQ(reading.lines, YAML::Load(sidecar(GetParam()))["lines"].as<int>());
 }
 
+TEST_P(Samples, LinesAddUpHoweverTheyAreWritten) {
+  NEEDS_RE2();
+  const std::string plain = sample(GetParam());
+  const std::int64_t blank = read_log(plain).blank;
+  std::string text = plain;
+  // Bars are drawn again within a line, and a line that has no place may hold several pieces.
+  text.insert(text.find('\n') + 1,
+              "\n\nnobody knows this\rnor this\n\r\n   \n 1%|x| 1/9\r 2%|x| 2/9\n");
+  text += "neither this";
+  for (const std::string& all : {plain, text}) {
+    const Reading r = read_log(all);
+    EXPECT_EQ(r.lines, r.placed + r.serving + r.unplaced + r.blank);
+  }
+  EXPECT_EQ(read_log(text).blank, blank + 4);
+  EXPECT_EQ(read_log(text).unplaced, 2);
+}
+
 TEST_P(Samples, ReadTheSameInPiecesOfAnySize) {
   NEEDS_RE2();
   const std::string text = sample(GetParam());

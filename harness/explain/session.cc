@@ -22,7 +22,7 @@ int ReaderImpl::add_source(std::string name) {
   for (std::size_t i = 0; i < set_->grammars.size(); ++i) {
     if (set_->grammars[i].engine != options_.engine) continue;
     source->grammar = static_cast<int>(i);
-    source->known = true;
+    source->known = source->sure = true;
   }
   sources_.push_back(std::move(source));
   return sources_.back()->index;
@@ -55,7 +55,7 @@ bool ReaderImpl::serving(Source& source, std::string_view raw, std::int64_t numb
     if (at == marks.size()) return false;
     source.serving_mark = at;
   }
-  ++serving_;
+  count(source, Tally::kServing, number);
   ++source.serving_seen;
   ++source.placed;
   source.serving_raw.assign(raw.substr(0, 512));
@@ -116,11 +116,7 @@ void ReaderImpl::read_piece(Source& source, std::string_view raw, const When& at
   source.last.line = when.line;
   if (has_time(when.inner_s) || has_time(when.outer_s)) source.last = when;
   source.last_t_ns = source.t_ns;
-  if (line.message.empty()) {
-    ++placed_;
-    return;
-  }
-  read_message(source, line, when);
+  if (!line.message.empty()) read_message(source, line, when);
 }
 
 // A Ray cluster prints a line again with fewer prefixes.
@@ -144,10 +140,7 @@ bool ReaderImpl::seen_before(Source& source, const Line& line, int worker) {
 
 void ReaderImpl::read_message(Source& source, const Line& line, const When& when) {
   const int worker = workers_.of(line, source.index);
-  if (seen_before(source, line, worker)) {
-    ++placed_;
-    return;
-  }
+  if (seen_before(source, line, worker)) return count(source, Tally::kPlaced, when.line);
   if (traceback(source, line, when, worker)) return;
   const Grammar& rules = grammar(source);
   rules.patterns.match(line.message.substr(0, kWindow), found_);
@@ -163,24 +156,34 @@ void ReaderImpl::read_message(Source& source, const Line& line, const When& when
       return read_message(source, again, then);
     }
     Bar drawn;  // one that no grammar names
-    if (read_bar(line.message, drawn)) {
-      ++placed_;
-      return;
-    }
+    if (read_bar(line.message, drawn)) return count(source, Tally::kPlaced, when.line);
     return unplaced(source, when, line.text);
   }
-  ++placed_;
+  count(source, Tally::kPlaced, when.line);
   ++source.placed;
   apply_all(source, line, when, worker, -1, true);
 }
 
 void ReaderImpl::unplaced(Source& source, const When& when, std::string_view text) {
-  ++unplaced_count_;
+  count(source, Tally::kUnplaced, when.line);
   if (unplaced_.size() < kMostUnplaced) {
     unplaced_.push_back({source.index, when.line, shown_masked(text, 300)});
   }
   // Whoever says something new is alive, whatever it means.
   live(source, when, -1, text);
+}
+
+void ReaderImpl::count(Source& source, Tally as, std::int64_t line) {
+  const auto of = [&](Tally tally) -> std::int64_t& {
+    return tallies_[static_cast<std::size_t>(tally)];
+  };
+  if (source.tallied == line) {
+    if (as <= source.tally) return;
+    --of(source.tally);
+  }
+  source.tallied = line;
+  source.tally = as;
+  ++of(as);
 }
 
 void ReaderImpl::live(Source& source, const When& when, int worker, std::string_view text) {
@@ -245,8 +248,9 @@ Reading ReaderImpl::finish(const Ending& ending) {
     });
     if (!source->known) {
       // A log that says too little is of the engine that wrote the others.
-      int engine = winner(*source, 1);
-      if (const Source* other = main_source(); engine < 0 && other) engine = other->grammar;
+      const Source* other = main_source();
+      int engine = other && other->sure ? other->grammar : winner(*source, 1);
+      if (engine < 0 && other) engine = other->grammar;
       replay(*source, engine);
     }
     settle_serving(*source);

@@ -26,12 +26,16 @@ struct BarState {
   std::int64_t line = 0;
 };
 
+/// What a line counts as; a later one outweighs an earlier.
+enum class Tally { kServing, kPlaced, kUnplaced };
+
 /// One file, pod, member or stream.
 struct Source {
   std::string name;
   int index = 0;
   int grammar = -1;  // -1 = not known yet
   bool known = false;
+  bool sure = false;  // its own lines say so, or the user
   Splitter splitter;
   TextLayer text;
   Timeline timeline;
@@ -79,6 +83,8 @@ struct Source {
   std::array<Recent, 8> recent;  // lines of a Ray cluster, to know them when they come again
   std::size_t recent_at = 0;
   std::int64_t placed = 0;
+  std::int64_t tallied = 0;  // the line that was counted last, and as what
+  Tally tally = Tally::kServing;
 };
 
 /// A worker that others are ahead of; it may never have spoken.
@@ -143,6 +149,7 @@ class ReaderImpl {
            nlohmann::json value, std::string_view text);
   void live(Source& source, const When& when, int worker, std::string_view text);
   void unplaced(Source& source, const When& when, std::string_view text);
+  void count(Source& source, Tally as, std::int64_t line);
   // The answer. judge.cc
   Reading judge(const Ending& ending);
   void judge_failure(Reading& out, const Failure& failure, const Source& source) const;
@@ -167,7 +174,8 @@ class ReaderImpl {
   std::vector<Moment> moments_;
   std::array<std::int64_t, static_cast<std::size_t>(Sort::kSorts)> moment_counts_{};
   std::vector<UnplacedLine> unplaced_;
-  std::int64_t bytes_ = 0, placed_ = 0, serving_ = 0, unplaced_count_ = 0;
+  std::int64_t bytes_ = 0;
+  std::array<std::int64_t, 3> tallies_{};  // lines, by Tally
   std::vector<int> found_, applying_;
   std::vector<std::string_view> groups_;
   Failure failure_;  // what the line at hand says of one

@@ -75,11 +75,12 @@ ordered_json to_json(const Reading& reading) {
   out["moment_counts"] = reading.moment_counts;
   out["workers"] = reading.workers;
   out["sources"] = reading.sources;
-  out["lines"] = {{"all", reading.lines},
-                  {"placed", reading.placed},
-                  {"serving", reading.serving},
-                  {"unplaced", reading.unplaced},
-                  {"bytes", reading.bytes}};
+  out["source_engines"] = ordered_json::array();
+  for (const std::string& engine : reading.source_engines)
+    out["source_engines"].push_back(word_or_null(engine));
+  out["lines"] = {{"all", reading.lines},       {"placed", reading.placed},
+                  {"serving", reading.serving}, {"unplaced", reading.unplaced},
+                  {"blank", reading.blank},     {"bytes", reading.bytes}};
   out["unplaced"] = ordered_json::array();
   for (const UnplacedLine& line : reading.unplaced_lines) {
     out["unplaced"].push_back({{"source", line.source}, {"line", line.line}, {"text", line.text}});
