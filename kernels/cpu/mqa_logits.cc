@@ -14,15 +14,18 @@ namespace {
 constexpr std::int64_t kKeysAtATime = 64;
 constexpr std::int64_t kTokensAtATime = 32;
 
+// Rows [first, first + rows) of q; with fp8 the scale is in w, and q_scales may be null.
 WG_CPU_INLINE void widen_queries(IndexFormat format, const std::uint8_t* q, const Ue8m0* q_scales,
-                                 std::int64_t rows, float* out) {
+                                 std::int64_t first, std::int64_t rows, float* out) {
+  const std::int64_t bytes = index_value_bytes(format);
   for (std::int64_t r = 0; r < rows; ++r) {
-    if (format == IndexFormat::kFp8) {  // the scale is in w
+    const std::uint8_t* values = q + (first + r) * bytes;
+    if (format == IndexFormat::kFp8) {
       for (std::int64_t i = 0; i < kIndexDim; ++i) {
-        out[r * kIndexDim + i] = e4m3_to_float(q[r * kIndexDim + i]);
+        out[r * kIndexDim + i] = e4m3_to_float(values[i]);
       }
     } else {
-      read_index_row(format, q + r * kIndexDim / 2, q_scales + r * kIndexScaleBytes,
+      read_index_row(format, values, q_scales + (first + r) * kIndexScaleBytes,
                      out + r * kIndexDim);
     }
   }
@@ -54,10 +57,7 @@ Buffers buffers(std::int64_t tokens, std::int64_t heads) {
 WG_CPU_INLINE void score_tokens(const MqaLogitsPrefill& p, std::int64_t first, std::int64_t count,
                                 const Buffers& b) {
   const std::int64_t bytes = index_value_bytes(p.format);
-  const std::int64_t row = first * p.heads;
-  widen_queries(p.format, p.q + row * bytes,
-                p.q_scales == nullptr ? nullptr : p.q_scales + row * kIndexScaleBytes,
-                count * p.heads, b.queries);
+  widen_queries(p.format, p.q, p.q_scales, first * p.heads, count * p.heads, b.queries);
   const std::int64_t begin = *std::min_element(p.key_start + first, p.key_start + first + count);
   const std::int64_t end = *std::max_element(p.key_end + first, p.key_end + first + count);
   for (std::int64_t key = begin; key < end; key += kKeysAtATime) {
@@ -87,19 +87,15 @@ WG_CPU_INLINE void mqa_logits_prefill_body(const MqaLogitsPrefill& p) {
 
 WG_CPU_INLINE void mqa_logits_paged_body(const MqaLogitsPaged& p) {
   const Buffers b = buffers(1, p.heads);
-  const std::int64_t bytes = index_value_bytes(p.format);
   for (std::int64_t t = 0; t < p.tokens; ++t) {
-    const std::int64_t row = t * p.heads;
-    widen_queries(p.format, p.q + row * bytes,
-                  p.q_scales == nullptr ? nullptr : p.q_scales + row * kIndexScaleBytes, p.heads,
-                  b.queries);
+    widen_queries(p.format, p.q, p.q_scales, t * p.heads, p.heads, b.queries);
     for (std::int64_t key = 0; key < p.context_lens[t]; key += kKeysAtATime) {
       const std::int64_t keys = std::min<std::int64_t>(kKeysAtATime, p.context_lens[t] - key);
       for (std::int64_t j = 0; j < keys; ++j) {
         const IndexRow k = index_row(p.format, p.pages, p.table.slot(t / p.next_n, key + j));
         read_index_row(p.format, k.values, k.scale, b.keys + j * kIndexDim);
       }
-      score(b.queries, p.w + row, p.heads, b.keys, keys, b.dots,
+      score(b.queries, p.w + t * p.heads, p.heads, b.keys, keys, b.dots,
             p.logits + t * p.logits_stride + key);
     }
   }

@@ -23,10 +23,11 @@ constexpr std::int64_t kPositions[] = {0,   1,   3,   4,    5,    63,    64,    
                                        128, 129, 255, 4095, 4096, 16383, 65535, 65536, 65999};
 
 void tables(Random& random, Table& table) {
-  for (const auto& [name, rope] :
+  for (const auto& [name, of_layer] :
        {std::pair{"theta 10000, YaRN", ref::rope_of_layer(1, ref::WindowRope::yarn)},
         std::pair{"theta 10000, plain", ref::rope_of_layer(1, ref::WindowRope::plain)},
         std::pair{"theta 160000, YaRN", ref::rope_of_layer(4, ref::WindowRope::yarn)}}) {
+    const auto& rope = of_layer;  // a lambda may not capture what a binding names
     const std::vector<float> rows = rope_table(rope, kRows);
     double worst = 0;
     const auto compare = [&](std::int64_t position) {
