@@ -276,7 +276,9 @@ Json json_report(const Report& report) {
 }
 
 std::string json_text(const Report& report) {
-  return json_report(report).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_shown_safely(
+             json_report(report).dump(2, ' ', false, Json::error_handler_t::replace)) +
+         "\n";
 }
 
 }  // namespace warmgate::reports

@@ -164,6 +164,40 @@ std::string printable(std::string_view text, Charset charset) {
   return out;
 }
 
+namespace {
+
+// `wide` writes what is beyond U+FFFF.
+template <typename F>
+std::string unsafe_escaped(std::string_view text, F&& wide) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const Decoded d = decode(text);
+    // Line ends and blanks are the document's own; within its texts they are escaped already.
+    if (d.code < 0x7f || !d.valid || !is_unsafe(d.code))
+      out.append(text.substr(0, d.bytes));
+    else if (d.code > 0xffff)
+      out += wide(static_cast<unsigned>(d.code));
+    else
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(d.code));
+    text.remove_prefix(d.bytes);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string json_shown_safely(std::string_view json) {
+  return unsafe_escaped(json, [](unsigned code) {
+    return fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + ((code - 0x10000) >> 10),
+                       0xdc00 + ((code - 0x10000) & 0x3ff));
+  });
+}
+
+std::string yaml_shown_safely(std::string_view yaml) {
+  return unsafe_escaped(yaml, [](unsigned code) { return fmt::format("\\U{:08x}", code); });
+}
+
 std::size_t columns(std::string_view text) {
   std::size_t total = 0;
   while (!text.empty()) {

@@ -46,6 +46,12 @@ std::string mask(std::string_view text, const std::vector<std::string>& secrets)
 /// 9222468 → "9,222,468".
 std::string grouped(std::int64_t value);
 
+/// JSON whose characters that are unsafe to show stand as escapes: what it means stays the same,
+/// and whoever prints the file sees it.
+std::string json_shown_safely(std::string_view json);
+/// The same of YAML whose foreign text stands in double quotes and comments.
+std::string yaml_shown_safely(std::string_view yaml);
+
 /// A figure as a person reads it: integers grouped, bytes in binary units beside them, seconds and
 /// ratios with a sensible number of digits. The unit is that of trace/vocabulary's figures.
 /// `unit` overrides it, for figures that come from metric files. Without `exact`, bytes are

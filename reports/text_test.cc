@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 namespace warmgate::reports {
 namespace {
@@ -31,6 +32,21 @@ TEST(Text, PrintableLeavesNothingThatATerminalObeys) {
   EXPECT_EQ(printable("é ± 日"), "é ± 日");
   EXPECT_EQ(printable("8.80 ± 0.1% · é…", Charset::kAscii), "8.80 +- 0.1% - \\u00e9...");
   for (unsigned char c : printable("\x80\xff日本\n\x1b", Charset::kAscii)) EXPECT_LT(c, 0x7f);
+}
+
+TEST(Text, JsonMeansTheSameAndShowsNothingByItself) {
+  const std::string hostile =
+      "a\"\\\n\x7f\xc2\x9b \xe2\x80\xae \xe2\x80\xa8 \xe2\x81\xa7 \xf3\xa0\x81\x81 \xef\xbb\xbf "
+      "é日";
+  const nlohmann::json value = {{hostile, hostile}, {"b", {1, "ü"}}};
+  const std::string text = json_shown_safely(value.dump(2));
+  EXPECT_EQ(nlohmann::json::parse(text), value);
+  for (const char* raw : {"\x7f", "\xc2\x9b", "\xe2\x80\xae", "\xe2\x80\xa8", "\xe2\x81\xa7",
+                          "\xf3\xa0\x81\x81", "\xef\xbb\xbf"})
+    EXPECT_EQ(text.find(raw), std::string::npos) << raw;
+  EXPECT_NE(text.find("é日"), std::string::npos);
+  EXPECT_EQ(yaml_shown_safely("a: \"\xf3\xa0\x81\x81\xe2\x80\xae\"\n"),
+            "a: \"\\U000e0041\\u202e\"\n");
 }
 
 TEST(Text, ColumnsCountWideAndCombiningCharacters) {

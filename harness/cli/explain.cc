@@ -222,8 +222,8 @@ int explain_command(const CommandLine& line, Console& console) {
   if (all.other) all.comparison = explain::compare(all.other->reading, all.start.reading);
   const std::vector<std::string> secrets = secrets_of(all);
   if (!line.skeleton.empty()) {
-    const std::string text = target::mask(
-        explain::skeleton(all.start.reading, all.start.launch, line.paths.front()), secrets);
+    const std::string text = reports::yaml_shown_safely(target::mask(
+        explain::skeleton(all.start.reading, all.start.launch, line.paths.front()), secrets));
     if (line.skeleton == "-") {
       console.out(text);
       return code_of(verdict_of(all.start.answer), line);

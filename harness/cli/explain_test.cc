@@ -348,7 +348,19 @@ TEST_F(ExplainCli, ItsLogsAreNotWrittenOver) {
 TEST_F(ExplainCli, NothingInALogReachesTheTerminalRaw) {
   std::string log = slurp(sample("04"));
   log += "RuntimeError: \x1b]0;owned\x07\x1b[2J \xe2\x80\xae ::error::x\n::warning::y\n";
-  const Ran ran = warmgate({"explain", dir_.write("c.log", log).string(), "-v"});
+  // What tells how to start it again is foreign text too.
+  log += "+ vllm serve m\xe2\x80\xae --served-model-name \xe2\x81\xa7x\xf3\xa0\x81\x81\n";
+  const std::string file = dir_.write("c.log", log).string();
+  const std::string json = (dir_.path() / "c.json").string();
+  const std::string yaml = (dir_.path() / "c.yaml").string();
+  const Ran ran = warmgate({"explain", file, "-v", "--json", json, "--scenario", yaml});
+  for (const std::string& text : {ran.out, ran.err, slurp(json), slurp(yaml)}) {
+    for (const char* raw : {"\x1b", "\x07", "\xe2\x80\xae", "\xe2\x81\xa7"})
+      EXPECT_THAT(text, Not(HasSubstr(raw)));
+  }
+  EXPECT_EQ(nlohmann::json::parse(slurp(json))["launch"]["model"], "m\xe2\x80\xae");
+  EXPECT_THAT(slurp(yaml), HasSubstr("x\\U000e0041"));
+  EXPECT_EQ(warmgate({"resolve", yaml}).code, 0);
   EXPECT_THAT(ran.out, Not(HasSubstr("\x1b")));
   EXPECT_THAT(ran.out, Not(HasSubstr("\x07")));
   EXPECT_THAT(ran.out, Not(HasSubstr("\n::")));

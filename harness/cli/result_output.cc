@@ -2,6 +2,7 @@
 
 #include "harness/cli/output_file.h"
 #include "harness/trace/secrets.h"
+#include "reports/text.h"
 
 namespace warmgate::cli {
 
@@ -21,7 +22,9 @@ int deliver_result(nlohmann::ordered_json json, const std::string& text, int cod
                    const CommandLine& line, Console& console) {
   mask_strings(json, console.secrets());
   const auto json_text = [&] {
-    return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    return reports::json_shown_safely(
+               json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) +
+           "\n";
   };
   try {
     if (line.json == "-") {

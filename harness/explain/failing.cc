@@ -51,6 +51,17 @@ int ReaderImpl::fail(Source& source, Failure failure, const Line& line, const Wh
       return header->second.failure;
     }
   }
+  // The same fault in other words: Python tells a segmentation fault that a library told already.
+  if (const int index = failures_.latest(source.index, when.line - kHeaderWaits);
+      index >= 0 && failure.sort == Sort::kCause && !failure.type.empty()) {
+    Failure& other = failures_[index];
+    const bool same = other.name == failure.name && other.type == failure.type &&
+                      other.worker == worker && !other.traced;
+    if (same && (other.message.empty() || failure.message.empty())) {
+      if (other.message.empty()) other.message = failure.message;
+      return index;
+    }
+  }
   failure.source = source.index;
   failure.worker = worker;
   failure.when = when;
@@ -61,9 +72,14 @@ int ReaderImpl::fail(Source& source, Failure failure, const Line& line, const Wh
     failure.message = shown_masked(exception.message, 2000);
   }
   const int span = workers_[worker].span;
-  const bool own = grammar(source).every_rank_speaks && span >= 0 && !source.timeline.empty();
+  // Where ranks speak for themselves, each is where its own last line stands; until it serves.
+  const bool own =
+      grammar(source).every_rank_speaks && span >= 0 && !source.timeline.empty() && !source.ready;
   failure.at_phase = own ? source.timeline[std::min(span, source.timeline.current())].phase
                          : source.timeline.phase();
+  // What is ready stands still over work that it was given.
+  if (source.ready && failure.sort == Sort::kHang && failure.at_phase == "ready")
+    failure.at_phase = "serve";
   failure.silence_s = seconds_between(source.alive, when);
   failure.silent_since = source.alive.line;
   // A traceback's failure is told when it is whole.
@@ -159,7 +175,10 @@ bool ReaderImpl::traceback(Source& source, const Line& line, const When& when, i
   // A stack that is dumped belongs to the fault that was told just before.
   if (owner < 0 && line.message.ends_with("first):")) {
     owner = failures_.latest(source.index, when.line - kHeaderWaits);
-    if (owner >= 0 && failures_[owner].traced) owner = -1;
+    // Of all threads the one that fell is told last.
+    const bool current = line.message.find("Current thread ") != std::string_view::npos;
+    if (owner >= 0 && failures_[owner].traced && !(current && failures_[owner].stack)) owner = -1;
+    if (owner >= 0) failures_[owner].stack = true;
   }
   if (source.trace_failures.size() > 512) source.trace_failures.clear();
   source.trace_failures[key] = owner;

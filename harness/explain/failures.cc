@@ -83,18 +83,16 @@ int Failures::first(Sort sort) const {
 
 namespace {
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
-
 std::string numbers_masked(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
-    if (!digit(text[i])) {
+    if (!is_digit(text[i])) {
       out += text[i++];
       continue;
     }
     while (i < text.size() &&
-           (digit(text[i]) ||
-            (i + 1 < text.size() && (text[i] == '.' || text[i] == ',') && digit(text[i + 1])))) {
+           (is_digit(text[i]) ||
+            (i + 1 < text.size() && (text[i] == '.' || text[i] == ',') && is_digit(text[i + 1])))) {
       ++i;
     }
     out += "<r>";
@@ -102,10 +100,21 @@ std::string numbers_masked(std::string_view text) {
   return out;
 }
 
+// What is cut does not end with what the rest would have closed.
+std::string without_open_end(std::string text) {
+  constexpr std::string_view kMore = "…";
+  const bool more = text.ends_with(kMore);
+  if (more) text.resize(text.size() - kMore.size());
+  if (text.ends_with("<r")) text.resize(text.size() - 2);  // of a number
+  const std::size_t last = text.find_last_not_of(" :([{=<-");
+  text.resize(last == std::string::npos ? 0 : last + 1);
+  return more ? text.append(kMore) : text;
+}
+
 }  // namespace
 
 std::string fingerprint_type(const Failure& failure, const Grammar& grammar) {
-  if (failure.type.empty()) return shown(numbers_masked(failure.text), 80);
+  if (failure.type.empty()) return without_open_end(shown(numbers_masked(failure.text), 80));
   const auto plain = [&](const std::string& type) {
     return type == failure.type || failure.type.ends_with("." + type);
   };
@@ -122,14 +131,16 @@ std::string fingerprint_type(const Failure& failure, const Grammar& grammar) {
   std::size_t end = from;
   for (; end < whole.size() && end < from + 80; ++end) {
     const char c = whole[end];
-    const bool stop = c == ',' || c == '(' || c == ';' || c == '\'' || c == '"' || c == '`' ||
+    // `f(x)` is a name, and only ` (x)` an aside.
+    const bool aside = c == '(' && whole[end - 1] == ' ';
+    const bool stop = c == ',' || aside || c == ';' || c == '\'' || c == '"' || c == '`' ||
                       ((c == '.' || c == ':') &&
                        (end + 1 == whole.size() || whole[end + 1] == ' ') && end > from + 12);
     if (stop) break;
   }
-  while (end > from && (whole[end - 1] == ' ' || whole[end - 1] == ':')) --end;
   if (end == from) return failure.type;
-  return shown(whole.substr(0, end), 160);
+  const std::string cut = shown(without_open_end(whole.substr(0, end)), 160);
+  return cut.size() <= from ? failure.type : cut;
 }
 
 }  // namespace warmgate::explain::internal

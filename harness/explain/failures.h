@@ -30,6 +30,7 @@ struct Failure {
   double silence_s = kNoTime;  // nothing moved for so long before
   std::int64_t silent_since = 0;
   bool traced = false;     // a traceback was attached
+  bool stack = false;      // of a thread that was dumped
   bool recovered = false;  // the engine went on
   bool said = false;       // told to whoever listens
 };

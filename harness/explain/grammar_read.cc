@@ -357,6 +357,11 @@ void check(const Grammar& grammar, const Node& root, Problems& problems) {
 }  // namespace
 }  // namespace internal
 
+Grammars::Grammars() {
+  static const auto none = std::make_shared<const internal::GrammarSet>();
+  set_ = none;
+}
+
 Grammars Grammars::load(const std::filesystem::path& folder) {
   using namespace internal;
   if (!available()) throw std::runtime_error(availability());

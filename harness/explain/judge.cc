@@ -57,6 +57,13 @@ std::vector<Behind> ReaderImpl::behind(const Source& source, const std::string& 
     for (const int worker : ranked) {
       if (reached(worker) < most) lacking.push_back(worker);
     }
+    // A Ray cluster does not say who the others were that said the same.
+    std::size_t unnamed = 0;
+    for (const std::size_t number : numbers) {
+      const auto it = source.repeats.find(number);
+      if (it != source.repeats.end()) unnamed += it->second;
+    }
+    if (lacking.size() <= unnamed) continue;
     if (!lacking.empty() && (best.empty() || lacking.size() < best.size())) best = lacking;
   }
   std::vector<Behind> out;
@@ -278,6 +285,25 @@ Reading ReaderImpl::judge(const Ending& ending) {
       out.moment_counts[std::string(to_string(static_cast<Sort>(i)))] = moment_counts_[i];
     }
   }
+  // Logs on the same scale begin with the first of them.
+  std::map<std::pair<bool, Origin>, double> firsts;
+  for (const auto& one : sources_) {
+    const double first = one->clock.first();
+    if (!has_time(first)) continue;
+    const auto [it, fresh] =
+        firsts.emplace(std::pair(one->clock.of_wrapper(), one->clock.origin()), first);
+    if (!fresh) it->second = std::min(it->second, first);
+  }
+  const auto since_first = [&](const Source& one, const When& when) -> std::optional<double> {
+    const double at = one.clock.at(when);
+    if (!has_time(at)) return std::nullopt;
+    const auto it = firsts.find(std::pair(one.clock.of_wrapper(), one.clock.origin()));
+    return it == firsts.end() ? 0 : std::round((at - it->second) * 1e6) / 1e6;
+  };
+  for (std::size_t i = 0; i < out.moments.size(); ++i) {
+    out.moments[i].at_s =
+        since_first(*sources_[static_cast<std::size_t>(out.moments[i].source)], moment_whens_[i]);
+  }
   out.unplaced_lines = unplaced_;
   out.workers = workers_.labels();
   out.bytes = bytes_;
@@ -291,14 +317,8 @@ Reading ReaderImpl::judge(const Ending& ending) {
     out.lines += source->splitter.lines();
     for (const Span& span : source->timeline.spans()) {
       PhaseSpan shown_span{span.phase, source->index, span.first.line, span.last.line, {}, {}};
-      if (has_time(span.first_timed.inner_s)) {
-        shown_span.begin_s = span.first_timed.inner_s;
-        shown_span.end_s = span.last_timed.inner_s;
-      } else if (has_time(span.first_timed.outer_s)) {
-        shown_span.begin_s = span.first_timed.outer_s;
-        shown_span.end_s = span.last_timed.outer_s;
-      }
-      if (shown_span.end_s && !has_time(*shown_span.end_s)) shown_span.end_s.reset();
+      shown_span.begin_s = since_first(*source, span.first_timed);
+      shown_span.end_s = since_first(*source, span.last_timed);
       // One stamp among several lines tells when, and not how long.
       if (span.first_timed.line == span.last_timed.line && span.first.line != span.last.line)
         shown_span.end_s.reset();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "harness/explain/python_literal.h"
+#include "harness/explain/tgi_args.h"
 
 namespace warmgate::explain {
 namespace {
@@ -129,7 +130,7 @@ std::optional<Launch> command_line(std::string_view text) {
 void add_pairs(const std::vector<std::pair<std::string, std::string>>& pairs, bool keep_false,
                Launch& out) {
   for (const auto& [key, value] : pairs) {
-    if (key == "model" || key == "model_tag" || key == "model_path") {
+    if (key == "model" || key == "model_tag" || key == "model_path" || key == "model_id") {
       out.model = value;
     } else if (is_place(key) || value == "None" || key == "served_model_name" ||
                out.args.size() >= kMostArgs) {
@@ -310,7 +311,31 @@ void LaunchFinder::offer(Launch launch, int rank) {
   if (better == found_.end()) found_.push_back({std::move(launch), rank});
 }
 
+void LaunchFinder::close_block() {
+  if (block_.empty()) return;
+  Launch launch;
+  launch.engine = "tgi";
+  launch.from = "the launcher's Args in the log";
+  add_pairs(tgi_args(std::exchange(block_, {})), false, launch);
+  if (!launch.model.empty()) offer(std::move(launch), 1);
+}
+
+bool LaunchFinder::block_line(std::string_view text) {
+  constexpr int kMostBlockLines = 400;
+  constexpr std::size_t kMostBlock = 64 * 1024;
+  if (block_.empty()) {
+    if (text.find("text_generation_launcher: Args {") == std::string_view::npos) return false;
+    block_lines_ = 0;
+  }
+  block_.append(text.substr(0, 4096)).append("\n");
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
+  if (text.ends_with('}') || ++block_lines_ > kMostBlockLines || block_.size() > kMostBlock)
+    close_block();
+  return true;
+}
+
 void LaunchFinder::line(std::string_view text) {
+  if (found_.size() <= 16 && block_line(text)) return;
   if (text.size() < 12 || found_.size() > 16) return;
   text = text.substr(0, kMostLine);
   // A command line is worth more than what an engine says of it: it can be started as it stands.
@@ -321,11 +346,13 @@ void LaunchFinder::line(std::string_view text) {
 
 void LaunchFinder::adopt(LaunchFinder&& other) {
   if (!other.rest_.empty()) other.line(std::exchange(other.rest_, {}));
+  other.close_block();
   for (Found& found : other.found_) offer(std::move(found.launch), found.rank);
 }
 
 Launch LaunchFinder::take(const std::string& engine) {
   if (!rest_.empty()) line(std::exchange(rest_, {}));
+  close_block();
   const Found* best = nullptr;
   for (const Found& found : found_) {
     if (!engine.empty() && found.launch.engine != engine) continue;

@@ -36,7 +36,11 @@ class LaunchFinder {
  private:
   void line(std::string_view text);
   void offer(Launch launch, int rank);
-  std::string rest_;
+  /// Of a struct that is printed over many lines: takes the line if it is one of its.
+  bool block_line(std::string_view text);
+  void close_block();
+  std::string rest_, block_;
+  int block_lines_ = 0;
   std::size_t seen_ = 0;
   struct Found {
     Launch launch;

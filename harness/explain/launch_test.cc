@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "harness/explain/python_literal.h"
 
 namespace warmgate::explain {
@@ -98,6 +100,49 @@ TEST(LaunchFinder, WhatAnEnginePrintsOfItself) {
                                        "--enable-dp-attention"));
   EXPECT_EQ(found("srv    load_model: loading model '/m/x y.gguf'\n").model, "/m/x y.gguf");
   EXPECT_EQ(found("    model_id: \"example/dense-70b\",\n").model, "example/dense-70b");
+}
+
+TEST(LaunchFinder, TgiPrintsItsArgumentsAsAStruct) {
+  const std::string block =
+      "INFO text_generation_launcher: Args {\n    model_id: \"example/dense-70b\",\n"
+      "    revision: None,\n    validation_workers: 2,\n    sharded: Some(\n        true,\n    ),\n"
+      "    num_shard: Some(\n        2,\n    ),\n    quantize: Some(\n        BitsandbytesNf4,\n"
+      "    ),\n    dtype: None,\n    trust_remote_code: true,\n    disable_custom_kernels: false,\n"
+      "    hostname: \"0.0.0.0\",\n    port: 80,\n    max_total_tokens: Some(\n        4096,\n    "
+      "),\n"
+      "    api_key: None,\n}\n";
+  const auto args =
+      ElementsAre("--sharded", "true", "--num-shard", "2", "--quantize", "bitsandbytes-nf4",
+                  "--trust-remote-code", "--max-total-tokens", "4096");
+  EXPECT_EQ(found(block).model, "example/dense-70b");
+  EXPECT_THAT(found(block).args, args);
+  // As Docker stores it, cut off before its end, and as the older launcher writes it.
+  std::string stored = block;
+  for (std::size_t at = 0; at < stored.size(); at = stored.find('\n', at) + 1)
+    stored.insert(at, "2026-07-08T22:40:03.166647879Z ");
+  EXPECT_THAT(found(stored).args, args);
+  EXPECT_EQ(found(block.substr(0, block.find("    quantize"))).args.back(), "2");
+  EXPECT_THAT(found("x  INFO text_generation_launcher: Args { model_id: \"m\", revision: None, "
+                    "sharded: None, num_shard: Some(4), quantize: Some(Awq), port: 80 }\n")
+                  .args,
+              ElementsAre("--num-shard", "4", "--quantize", "awq"));
+}
+
+TEST(LaunchFinder, TheFlagsOfTensorParallelismArrive) {
+  for (const auto& [line, flag] : std::vector<std::pair<std::string, std::string>>{
+           {"vllm serve m --tensor-parallel-size 2", "--tensor-parallel-size"},
+           {"vllm serve m -tp 2", "-tp"},
+           {"python3 -m sglang.launch_server --model-path m --tp 2", "--tp"},
+           {"python3 -m sglang.launch_server --model-path m --tp-size 2", "--tp-size"},
+           {"llama-server -m m.gguf -ts 2", "-ts"},
+           {"trtllm-serve m --backend pytorch --tp_size 2", "--tp_size"},
+           {"lmdeploy serve api_server m --tp 2", "--tp"},
+           {"text-generation-launcher --model-id m --num-shard 2", "--num-shard"}}) {
+    const std::vector<std::string> args = found(line + "\n").args;
+    const auto at = std::find(args.begin(), args.end(), flag);
+    ASSERT_NE(at, args.end()) << line;
+    EXPECT_EQ(*(at + 1), "2") << line;
+  }
 }
 
 TEST(LaunchFinder, ACommandLineIsWorthMoreThanWhatIsPrinted) {

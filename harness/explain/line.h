@@ -9,6 +9,8 @@
 
 namespace warmgate::explain::internal {
 
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /// How the line's own time and level were written; some forms belong to one engine.
 enum class Form {
   kNone,
@@ -30,6 +32,17 @@ enum class Form {
 
 enum class Level { kNone, kDebug, kInfo, kWarning, kError };
 
+/// What a stamp counts from. Only a date with its year says when something was.
+enum class Origin {
+  kNone,
+  kYear,      // 1970: a date with its year
+  kDate,      // the beginning of the year 2000, for a date without one
+  kDay,       // the day before a month's first: day and time without a month
+  kMidnight,  // a time of day alone
+  kStart,     // the start of the process
+  kOrigins,
+};
+
 inline constexpr double kNoTime = std::numeric_limits<double>::quiet_NaN();
 inline bool has_time(double seconds) { return !std::isnan(seconds); }
 
@@ -46,7 +59,9 @@ struct Line {
   Level level = Level::kNone;
   double inner_s = kNoTime;  // the engine's own stamp
   double outer_s = kNoTime;  // the wrapper's
-  std::string_view clock;    // HH:MM:SS as printed by the engine
+  Origin inner_from = Origin::kNone, outer_from = Origin::kNone;
+  int repeated = 1;        // for how many lines of a Ray cluster it stands
+  std::string_view clock;  // HH:MM:SS as printed by the engine
 };
 
 }  // namespace warmgate::explain::internal

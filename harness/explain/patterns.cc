@@ -85,6 +85,7 @@ const std::vector<std::string>& PatternSet::groups(int pattern) const {
 
 void PatternSet::match(std::string_view text, std::vector<int>& found) const {
   found.clear();
+  if (impl_->patterns.empty()) return;  // RE2 asks for a set that was compiled
   RE2::Set::ErrorInfo error;
   impl_->set.Match(re2::StringPiece(text.data(), text.size()), &found, &error);
   if (found.size() > 1) std::sort(found.begin(), found.end());

@@ -5,8 +5,6 @@
 namespace warmgate::explain::internal {
 namespace {
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
-
 Level level_of(std::string_view word) {
   switch (word.empty() ? '\0' : word[0]) {
     case 'I':
@@ -48,7 +46,7 @@ bool process_prefix(std::string_view& text, Line& out) {
   if (pid == std::string_view::npos || pid == 0 || inside[pid - 1] != ' ') return false;
   std::int64_t number = 0;
   std::size_t at = pid + 4;
-  for (; at < inside.size() && at < pid + 14 && digit(inside[at]); ++at) {
+  for (; at < inside.size() && at < pid + 14 && is_digit(inside[at]); ++at) {
     number = number * 10 + (inside[at] - '0');
   }
   if (at == pid + 4) return false;
@@ -79,7 +77,7 @@ void code_place(std::string_view& text, Line& out) {
   const std::string_view place = rest.substr(0, close);
   const std::size_t colon = place.rfind(':');
   if (colon == std::string_view::npos || place.find(' ') != std::string_view::npos ||
-      colon + 1 >= place.size() || !digit(place[colon + 1])) {
+      colon + 1 >= place.size() || !is_digit(place[colon + 1])) {
     return;
   }
   out.tag = place;
@@ -110,6 +108,7 @@ bool level_first(std::string_view& text, Line& out) {
     out.form = Form::kVllm;
     out.level = level;
     out.inner_s = seconds;
+    out.inner_from = Origin::kDate;
     out.clock = rest.substr(6, 8);
     text = rest.substr(length);
     drop_spaces(text);
@@ -139,7 +138,7 @@ bool rank_words(std::string_view text) {
     } else if ((c >= 'A' && c <= 'Z') || c == '_') {
       if (number) return false;
       letters = true;
-    } else if (digit(c)) {
+    } else if (is_digit(c)) {
       if (!letters) return false;
       number = true;
     } else {
@@ -174,12 +173,13 @@ bool bracket_first(std::string_view& text, Line& out) {
   double seconds = 0;
   const std::string_view body = text.substr(1);
   if (body.empty()) return false;
-  if (digit(body[0])) {
+  if (is_digit(body[0])) {
     if (const std::size_t length = slash_stamp(body, seconds); length > 0) {
       std::string_view rest = body.substr(length);
       if (!rest.starts_with("] ")) return false;
       rest.remove_prefix(2);
       out.inner_s = seconds;
+      out.inner_from = Origin::kYear;
       out.clock = body.substr(11, 8);
       if (rest.starts_with("[TRT-LLM")) {
         const std::size_t close = rest.find(']');
@@ -203,6 +203,7 @@ bool bracket_first(std::string_view& text, Line& out) {
     out.form = label.empty() ? Form::kSglang : Form::kSglangRank;
     if (!label.empty()) out.worker = label.substr(1);
     out.inner_s = seconds;
+    out.inner_from = clock_at > 0 ? Origin::kYear : Origin::kMidnight;
     out.clock = body.substr(clock_at, 8);
     text = body.substr(close + 1);
     if (text.starts_with(' ')) text.remove_prefix(1);
@@ -242,6 +243,7 @@ bool bracket_first(std::string_view& text, Line& out) {
       if (length > 0 && end != std::string_view::npos) {
         out.level = level_of(rest.substr(1, 1));
         out.inner_s = seconds;
+        out.inner_from = Origin::kDate;
         rest.remove_prefix(end + 1);
         if (rest.starts_with(' ')) rest.remove_prefix(1);
       }
@@ -273,6 +275,7 @@ bool python_logging(std::string_view text, std::size_t length, double seconds, L
   out.form = out.form == Form::kNone || form == Form::kLmdeploy ? form : out.form;
   out.level = level;
   out.inner_s = seconds;
+  out.inner_from = Origin::kYear;
   out.clock = text.substr(11, 8);
   rest_out = rest;
   return true;
@@ -316,6 +319,7 @@ bool rust_logging(std::string_view text, std::size_t length, double seconds, Lin
   out.level = level_of(word);
   out.form = Form::kTgi;
   out.inner_s = seconds;
+  out.inner_from = Origin::kYear;
   out.clock = text.substr(11, 8);
   rust_targets(rest);
   if (const std::size_t rank = rest.rfind(" rank=");
@@ -348,6 +352,7 @@ bool digits_first(std::string_view& text, Line& out) {
   out.form = Form::kLlama;
   out.level = level;
   out.inner_s = seconds;
+  out.inner_from = Origin::kStart;
   text.remove_prefix(length + 3);
   return true;
 }
@@ -355,13 +360,14 @@ bool digits_first(std::string_view& text, Line& out) {
 // `I0102 03:04:05.123456 1234 file.cc:12] …`.
 bool glog_first(std::string_view& text, Line& out) {
   double seconds = 0;
-  if (level_of(text.substr(0, 1)) == Level::kNone || text.size() < 16 || !digit(text[1]))
+  if (level_of(text.substr(0, 1)) == Level::kNone || text.size() < 16 || !is_digit(text[1]))
     return false;
   const std::size_t length = glog_stamp(text.substr(1), seconds);
   if (length == 0) return false;
   out.form = Form::kGlog;
   out.level = level_of(text.substr(0, 1));
   out.inner_s = seconds;
+  out.inner_from = Origin::kDate;
   text.remove_prefix(1 + length);
   const std::size_t close = text.substr(0, 100).find("] ");
   if (close != std::string_view::npos) text.remove_prefix(close + 2);
@@ -376,7 +382,7 @@ bool strip_prefix(std::string_view& text, Line& out) {
   const char first = text[0];
   if (first == '(') return process_prefix(text, out);
   if (first == '[') return bracket_first(text, out);
-  if (digit(first)) return digits_first(text, out);
+  if (is_digit(first)) return digits_first(text, out);
   if (first >= 'A' && first <= 'Z') return level_first(text, out) || glog_first(text, out);
   return false;
 }
@@ -387,7 +393,7 @@ int rank_of_label(std::string_view label, int tp_size) {
          at = label.find(word, at + 1)) {
       std::size_t end = at + word.size();
       int value = 0, count = 0;
-      for (; end < label.size() && digit(label[end]) && count < 7; ++end, ++count) {
+      for (; end < label.size() && is_digit(label[end]) && count < 7; ++end, ++count) {
         value = value * 10 + (label[end] - '0');
       }
       const bool starts = at == 0 || label[at - 1] == '_' || label[at - 1] == ' ';

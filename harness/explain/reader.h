@@ -28,6 +28,10 @@ class ReaderImpl;
 /// The log grammars of all engines, compiled once; immutable, may be shared between threads.
 class Grammars {
  public:
+  /// Of no engine: whatever is read has no place.
+  Grammars();
+  Grammars(const Grammars&) = default;  // and no moving: what was moved from would be of nothing
+  Grammars& operator=(const Grammars&) = default;
   /// Every *.yaml of a folder (usually FIXTURES/servers/log). Throws scenario::ScenarioError with
   /// every problem as file:line, std::runtime_error in a build without RE2.
   static Grammars load(const std::filesystem::path& folder);

@@ -23,8 +23,9 @@ struct PhaseSpan {
   std::string phase;
   int source = 0;  // as add_source() numbered it
   std::int64_t first_line = 0, last_line = 0;
-  /// Seconds by the log's own clock, whose origin depends on the engine (1 January of no year,
-  /// start of the process, …): only differences within one source mean anything.
+  /// Seconds since the first stamp of the start, by the log's own clock: its engine's stamps, or
+  /// the wrapper's where the engine prints none. Sources whose clocks cannot be compared (one
+  /// prints the time of day, another counts from its start) each begin with their own first stamp.
   std::optional<double> begin_s, end_s;
 };
 
@@ -41,8 +42,8 @@ struct Moment {
   std::string worker;  // label as printed; "" = none printed
   std::optional<int> rank;
   std::string phase;
-  std::string text;  // the message, valid UTF-8, bounded
-  std::optional<double> at_s;
+  std::string text;            // the message, valid UTF-8, bounded
+  std::optional<double> at_s;  // as PhaseSpan::begin_s
 };
 
 /// Set if nothing moved at the end of the log (or before the failure of somebody who waited).

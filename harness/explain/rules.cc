@@ -117,23 +117,24 @@ void ReaderImpl::take_values(Source& source, const LineRule& rule, int number, c
   if (!rule.since.empty() && line.form == Form::kLlama) {
     take(rules.figure(rule.since), line.inner_s);
   }
-  if (!rule.count.empty()) take(rules.figure(rule.count), 1);
-  if (!rule.interval.empty()) interval(source, rule, line, worker);
+  if (!rule.count.empty()) take(rules.figure(rule.count), line.repeated);
+  if (!rule.interval.empty()) interval(source, rule, when, worker);
 }
 
-void ReaderImpl::interval(Source& source, const LineRule& rule, const Line& line, int worker) {
-  const double now = has_time(line.inner_s) ? line.inner_s : line.outer_s;
-  if (!has_time(now)) return;
+void ReaderImpl::interval(Source& source, const LineRule& rule, const When& when, int worker) {
+  if (!has_time(when.inner_s) && !has_time(when.outer_s)) return;
   const std::string key = rule.interval + "/" + std::to_string(worker);
   if (rule.interval_begins) {
-    if (source.intervals.size() < Workers::kMost) source.intervals[key] = now;
+    if (source.intervals.size() < Workers::kMost) source.intervals[key] = when;
     return;
   }
   const auto it = source.intervals.find(key);
-  if (it == source.intervals.end() || now < it->second) return;
+  if (it == source.intervals.end()) return;
+  const double seconds = seconds_between(it->second, when);
+  if (!has_time(seconds) || seconds < 0) return;
   const Grammar& rules = grammar(source);
   figures_[source.grammar].take(rules, rules.figure(rule.interval), worker, workers_[worker].span,
-                                now - it->second);
+                                seconds);
   source.intervals.erase(it);
 }
 
@@ -208,6 +209,9 @@ void ReaderImpl::apply(Source& source, int number, const Line& line, const When&
     if (seen.size() <= static_cast<std::size_t>(number))
       seen.resize(static_cast<std::size_t>(number) + 1);
     ++seen[static_cast<std::size_t>(number)];
+    if (line.repeated > 1)
+      source.repeats[static_cast<std::size_t>(number)] +=
+          static_cast<std::uint32_t>(line.repeated - 1);
   }
   if (failing || rule.names) failure_ = Failure{};
   int who = worker;

@@ -81,10 +81,7 @@ void ReaderImpl::settle_serving(Source& source) {
   if (source.serving_line == 0) return;
   Line line;
   source.text.read(source.serving_raw, line);
-  When when;
-  when.line = source.serving_line;
-  when.inner_s = line.inner_s;
-  when.outer_s = line.outer_s;
+  const When when = source.clock.when(line, source.serving_line, years_);
   source.serving_line = 0;
   source.last = when;
   source.last_t_ns = source.serving_t_ns;
@@ -96,23 +93,19 @@ void ReaderImpl::read_line(Source& source, std::string_view raw, std::int64_t nu
   const bool likely = source.ready || source.timeline.empty() || source.serving_seen > 32;
   if (likely && serving(source, raw, number)) return;
   settle_serving(source);
-  When when;
-  when.line = number;
   const bool json = raw.back() == '}' && raw.find("{\"") != std::string_view::npos;
   for (std::size_t glued = glued_after_bar(raw); glued != std::string_view::npos && !json;
        glued = glued_after_bar(raw)) {
-    read_piece(source, raw.substr(0, glued), when);
+    read_piece(source, raw.substr(0, glued), number);
     raw.remove_prefix(glued);
   }
-  read_piece(source, raw, when);
+  read_piece(source, raw, number);
 }
 
-void ReaderImpl::read_piece(Source& source, std::string_view raw, const When& at) {
+void ReaderImpl::read_piece(Source& source, std::string_view raw, std::int64_t number) {
   Line line;
   source.text.read(raw, line);
-  When when = at;
-  when.inner_s = line.inner_s;
-  when.outer_s = line.outer_s;
+  const When when = source.clock.when(line, number, years_);
   source.last.line = when.line;
   if (has_time(when.inner_s) || has_time(when.outer_s)) source.last = when;
   source.last_t_ns = source.t_ns;
@@ -121,7 +114,8 @@ void ReaderImpl::read_piece(Source& source, std::string_view raw, const When& at
 
 // A Ray cluster prints a line again with fewer prefixes.
 bool ReaderImpl::seen_before(Source& source, const Line& line, int worker) {
-  if (line.depth == 0) return false;
+  // One that stands for several is no echo of one of them.
+  if (line.depth == 0 || line.repeated > 1) return false;
   Source::Recent now;
   now.hash = std::hash<std::string_view>()(line.message);
   now.worker = worker;
@@ -141,6 +135,7 @@ bool ReaderImpl::seen_before(Source& source, const Line& line, int worker) {
 void ReaderImpl::read_message(Source& source, const Line& line, const When& when) {
   const int worker = workers_.of(line, source.index);
   if (seen_before(source, line, worker)) return count(source, Tally::kPlaced, when.line);
+  repeated_ = line.repeated;
   if (traceback(source, line, when, worker)) return;
   const Grammar& rules = grammar(source);
   rules.patterns.match(line.message.substr(0, kWindow), found_);
@@ -148,9 +143,8 @@ void ReaderImpl::read_message(Source& source, const Line& line, const When& when
     if (serving(source, line.text, when.line)) return;
     Line again = line;
     if (source.text.second_chance(line.text, {}, again) && again.message != line.message) {
-      When then = when;
-      then.inner_s = again.inner_s;
-      if (has_time(again.outer_s)) then.outer_s = again.outer_s;
+      When then = source.clock.when(again, when.line, years_);
+      if (!has_time(then.outer_s)) then.outer_s = when.outer_s;
       source.last = then;
       // `again` has a form or a process now, so this happens once.
       return read_message(source, again, then);
@@ -199,7 +193,8 @@ void ReaderImpl::live(Source& source, const When& when, int worker, std::string_
 void ReaderImpl::moment(Source& source, Sort sort, const std::string& name, const When& when,
                         int worker, std::string_view text) {
   auto& count = moment_counts_[static_cast<std::size_t>(sort)];
-  if (++count > static_cast<std::int64_t>(kMostMoments)) return;
+  count += repeated_;
+  if (count > static_cast<std::int64_t>(kMostMoments)) return;
   Moment out;
   out.sort = to_string(sort);
   out.name = name;
@@ -209,12 +204,8 @@ void ReaderImpl::moment(Source& source, Sort sort, const std::string& name, cons
   out.rank = workers_.rank(worker);
   out.phase = source.timeline.phase();
   out.text = shown_masked(text);
-  if (has_time(when.inner_s)) {
-    out.at_s = when.inner_s;
-  } else if (has_time(when.outer_s)) {
-    out.at_s = when.outer_s;
-  }
   moments_.push_back(std::move(out));
+  moment_whens_.push_back(when);
 }
 
 void ReaderImpl::say(Source& source, Said::What what, const When& when, int worker,

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/explain/clock.h"
 #include "harness/explain/failures.h"
 #include "harness/explain/figures.h"
 #include "harness/explain/grammar.h"
@@ -38,6 +39,7 @@ struct Source {
   bool sure = false;  // its own lines say so, or the user
   Splitter splitter;
   TextLayer text;
+  Clock clock;
   Timeline timeline;
   Tracebacks traces;
 
@@ -71,9 +73,10 @@ struct Source {
     int failure = -1;
     std::int64_t line = 0;
   };
-  std::map<int, Header> headers;                // worker → failure that waits for its traceback
-  std::map<std::uint64_t, int> trace_failures;  // key of an open traceback → failure
-  std::map<std::string, double> intervals;      // figure → begin, by the engine's clock
+  std::map<int, Header> headers;                 // worker → failure that waits for its traceback
+  std::map<std::uint64_t, int> trace_failures;   // key of an open traceback → failure
+  std::map<std::string, When> intervals;         // figure → begin
+  std::map<std::size_t, std::uint32_t> repeats;  // line of the grammar → workers that Ray left out
   struct Recent {
     std::uint64_t hash = 0;
     int worker = -1;
@@ -115,7 +118,7 @@ class ReaderImpl {
   void read_line(Source& source, std::string_view raw, std::int64_t number);
   bool serving(Source& source, std::string_view raw, std::int64_t number);
   void settle_serving(Source& source);
-  void read_piece(Source& source, std::string_view raw, const When& at);
+  void read_piece(Source& source, std::string_view raw, std::int64_t number);
   void read_message(Source& source, const Line& line, const When& when);
   bool seen_before(Source& source, const Line& line, int worker);
   void bar(Source& source, const LineRule& rule, const Line& line, const When& when);
@@ -132,7 +135,7 @@ class ReaderImpl {
               Failure& failure, int traced);
   void detail(Source& source, const LineRule& rule, const When& when, int worker,
               const Failure& found);
-  void interval(Source& source, const LineRule& rule, const Line& line, int worker);
+  void interval(Source& source, const LineRule& rule, const When& when, int worker);
   void become_ready(Source& source, const When& when, int worker, const Line& line);
   void enter(Source& source, const std::string& phase, const When& when, int worker, bool follows);
   // Tracebacks and failures. failing.cc
@@ -172,6 +175,9 @@ class ReaderImpl {
   std::function<void(const Said&)> said_;
   std::optional<std::string> version_;
   std::vector<Moment> moments_;
+  std::vector<When> moment_whens_;  // of each
+  YearScale years_;
+  int repeated_ = 1;  // for how many lines the line at hand stands
   std::array<std::int64_t, static_cast<std::size_t>(Sort::kSorts)> moment_counts_{};
   std::vector<UnplacedLine> unplaced_;
   std::int64_t bytes_ = 0;

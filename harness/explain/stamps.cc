@@ -3,8 +3,6 @@
 namespace warmgate::explain::internal {
 namespace {
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
-
 // Walks over a text; once something did not fit, ok stays false.
 struct Walk {
   std::string_view text;
@@ -15,7 +13,7 @@ struct Walk {
   int number(int digits) {
     int value = 0;
     for (int i = 0; i < digits; ++i, ++at) {
-      if (at >= text.size() || !digit(text[at])) return ok = false, 0;
+      if (at >= text.size() || !is_digit(text[at])) return ok = false, 0;
       value = value * 10 + (text[at] - '0');
     }
     return value;
@@ -23,7 +21,7 @@ struct Walk {
   // 1 to `most` digits.
   int some(int most) {
     int value = 0, count = 0;
-    for (; count < most && digit(peek()); ++count, ++at) value = value * 10 + (text[at] - '0');
+    for (; count < most && is_digit(peek()); ++count, ++at) value = value * 10 + (text[at] - '0');
     if (count == 0) ok = false;
     return value;
   }
@@ -35,10 +33,11 @@ struct Walk {
     }
   }
   double fraction() {
-    if ((peek() != '.' && peek() != ',') || at + 1 >= text.size() || !digit(text[at + 1])) return 0;
+    if ((peek() != '.' && peek() != ',') || at + 1 >= text.size() || !is_digit(text[at + 1]))
+      return 0;
     ++at;
     double value = 0, scale = 0.1;
-    for (; digit(peek()); ++at, scale *= 0.1) value += scale * (text[at] - '0');
+    for (; is_digit(peek()); ++at, scale *= 0.1) value += scale * (text[at] - '0');
     return value;
   }
   double clock() {
@@ -48,20 +47,11 @@ struct Walk {
     expect(':');
     const int secs = number(2);
     if (hours > 24 || minutes > 59 || secs > 60) ok = false;
-    return hours * 3600.0 + minutes * 60.0 + secs;
+    const double whole = hours * 3600.0 + minutes * 60.0 + secs;
+    return ok ? whole + fraction() : 0;
   }
   std::size_t taken() const { return ok ? at : 0; }
 };
-
-// Howard Hinnant's days_from_civil.
-double date_seconds(int year, int month, int day) {
-  year -= month <= 2;
-  const int era = (year >= 0 ? year : year - 399) / 400;
-  const int yoe = year - era * 400;
-  const int doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  const int doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
-  return (era * 146097.0 + doe - 719468.0) * 86400.0;
-}
 
 bool calendar(int month, int day) { return month >= 1 && month <= 12 && day >= 1 && day <= 31; }
 
@@ -80,6 +70,16 @@ double zone(Walk& walk) {
 
 }  // namespace
 
+// Howard Hinnant's days_from_civil.
+double date_seconds(int year, int month, int day) {
+  year -= month <= 2;
+  const int era = (year >= 0 ? year : year - 399) / 400;
+  const int yoe = year - era * 400;
+  const int doy = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+  const int doe = yoe * 365 + yoe / 4 - yoe / 100 + doy;
+  return (era * 146097.0 + doe - 719468.0) * 86400.0;
+}
+
 std::size_t iso_stamp(std::string_view text, double& seconds) {
   Walk walk{text};
   const int year = walk.number(4);
@@ -90,10 +90,9 @@ std::size_t iso_stamp(std::string_view text, double& seconds) {
   if (!walk.ok || !calendar(month, day)) return 0;
   if (walk.peek() != 'T' && walk.peek() != ' ') return 0;
   ++walk.at;
-  double value = walk.clock();
+  const double clock = walk.clock();
   if (!walk.ok) return 0;
-  value += walk.fraction();
-  seconds = date_seconds(year, month, day) + value + zone(walk);
+  seconds = date_seconds(year, month, day) + clock + zone(walk);
   return walk.taken();
 }
 
@@ -105,7 +104,7 @@ std::size_t month_day_stamp(std::string_view text, double& seconds) {
   walk.expect(' ');
   const double clock = walk.clock();
   if (!walk.ok || !calendar(month, day)) return 0;
-  seconds = date_seconds(2000, month, day) + clock + walk.fraction();
+  seconds = date_seconds(2000, month, day) + clock;
   return walk.taken();
 }
 
@@ -119,7 +118,7 @@ std::size_t slash_stamp(std::string_view text, double& seconds) {
   walk.expect('-');
   const double clock = walk.clock();
   if (!walk.ok || !calendar(month, day)) return 0;
-  seconds = date_seconds(year, month, day) + clock + walk.fraction();
+  seconds = date_seconds(year, month, day) + clock;
   return walk.taken();
 }
 
@@ -127,7 +126,7 @@ std::size_t clock_stamp(std::string_view text, double& seconds) {
   Walk walk{text};
   const double clock = walk.clock();
   if (!walk.ok) return 0;
-  seconds = clock + walk.fraction();
+  seconds = clock;
   return walk.taken();
 }
 
@@ -153,7 +152,7 @@ std::size_t glog_stamp(std::string_view text, double& seconds) {
   walk.expect(' ');
   const double clock = walk.clock();
   if (!walk.ok || !calendar(month, day)) return 0;
-  seconds = date_seconds(2000, month, day) + clock + walk.fraction();
+  seconds = date_seconds(2000, month, day) + clock;
   return walk.taken();
 }
 
@@ -172,7 +171,7 @@ std::size_t syslog_stamp(std::string_view text, double& seconds) {
   walk.expect(' ');
   const double clock = walk.clock();
   if (!walk.ok || day < 1 || day > 31) return 0;
-  seconds = day * 86400.0 + clock + walk.fraction();
+  seconds = day * 86400.0 + clock;
   return walk.taken();
 }
 

@@ -6,7 +6,12 @@
 #include <cstddef>
 #include <string_view>
 
+#include "harness/explain/line.h"
+
 namespace warmgate::explain::internal {
+
+/// Of a day's beginning.
+double date_seconds(int year, int month, int day);
 
 /// `YYYY-MM-DD` `T` or space `HH:MM:SS` [`.` or `,` fraction] [`Z` or `±hh:mm`].
 std::size_t iso_stamp(std::string_view text, double& seconds);

@@ -9,15 +9,19 @@
 namespace warmgate::explain::internal {
 namespace {
 
-bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
-
 constexpr int kMostLayers = 10;  // wrappers and prefixes of one line, nested
 
 // ` [repeated 3x across cluster]…` of Ray.
-void strip_repeated(std::string_view& text) {
-  const std::size_t at = text.rfind(" [repeated ");
-  if (at == std::string_view::npos || text.find("x across cluster]", at) == std::string_view::npos)
-    return;
+void strip_repeated(std::string_view& text, Line& out) {
+  constexpr std::string_view kMark = " [repeated ";
+  const std::size_t at = text.rfind(kMark);
+  if (at == std::string_view::npos) return;
+  int times = 0;
+  std::size_t end = at + kMark.size();
+  for (; end < text.size() && end < at + kMark.size() + 6 && is_digit(text[end]); ++end)
+    times = times * 10 + (text[end] - '0');
+  if (!text.substr(end).starts_with("x across cluster]")) return;
+  out.repeated = std::max(times, 1);
   text = text.substr(0, at);
 }
 
@@ -57,7 +61,7 @@ std::string_view TextLayer::without_escapes(std::string_view raw) {
 std::string_view TextLayer::without_learned(std::string_view text) const {
   if (learned_.empty() || text.size() < learned_.size()) return text;
   for (std::size_t i = 0; i < learned_.size(); ++i) {
-    if (learned_[i] == '0' ? !is_ascii_digit(text[i]) : learned_[i] != text[i]) return text;
+    if (learned_[i] == '0' ? !is_digit(text[i]) : learned_[i] != text[i]) return text;
   }
   return text.substr(learned_.size());
 }
@@ -89,7 +93,7 @@ void TextLayer::read_stripped(std::string_view text, Line& out) {
     }
     break;
   }
-  if (out.depth > 0) strip_repeated(text);
+  if (out.depth > 0) strip_repeated(text, out);
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
   out.message = text;
 }
@@ -118,7 +122,7 @@ bool TextLayer::second_chance(std::string_view text, const Knows& knows, Line& o
     if (!certain) continue;
     learned_.assign(text.substr(0, at + 1));
     for (char& c : learned_) {
-      if (is_ascii_digit(c)) c = '0';
+      if (is_digit(c)) c = '0';
     }
     out = Line{};
     read_stripped(rest, out);
@@ -171,14 +175,14 @@ bool read_bar(std::string_view text, Bar& bar) {
   // `title:  50%|█████     | 3/6 [00:02<00:02,  1.21it/s]`, `title:  50% Completed | 3/6 [00:02…`.
   std::size_t percent = text.find("%|");
   if (percent == std::string_view::npos) percent = text.find("% Completed |");
-  if (percent == std::string_view::npos || percent == 0 || !is_ascii_digit(text[percent - 1]))
+  if (percent == std::string_view::npos || percent == 0 || !is_digit(text[percent - 1]))
     return false;
   const std::size_t slash_from = text.find("| ", percent + 2);
   if (slash_from == std::string_view::npos) return false;
   std::size_t at = slash_from + 2;
   const auto number = [&](std::int64_t& value) {
     std::size_t count = 0;
-    for (value = 0; at < text.size() && is_ascii_digit(text[at]) && count < 12; ++at, ++count) {
+    for (value = 0; at < text.size() && is_digit(text[at]) && count < 12; ++at, ++count) {
       value = value * 10 + (text[at] - '0');
     }
     return count > 0;
@@ -200,7 +204,7 @@ bool read_bar(std::string_view text, Bar& bar) {
     if (any) bar.elapsed_s = seconds;
   }
   std::size_t title = percent;
-  while (title > 0 && (is_ascii_digit(text[title - 1]) || text[title - 1] == ' ')) --title;
+  while (title > 0 && (is_digit(text[title - 1]) || text[title - 1] == ' ')) --title;
   bar.title = text.substr(0, title);
   return true;
 }

@@ -52,6 +52,11 @@ TEST(Wordings, OfVllm) {
        {"Initial free memory 78.6 GiB, reserved 10.0 GiB memory for KV Cache as specified by "
         "kv_cache_memory_bytes config and skipped memory profiling.",
         "kv_gib", 10.0},
+       {"Initial free memory: 78.60 GiB; Requested memory: 0.900000 (util), 71.19 GiB",
+        "requested_gib", 71.19},
+       {"Free memory on device (31.23/31.86 GiB) on startup. Desired GPU memory utilization is "
+        "(0.97, 30.9 GiB). Actual usage is 24.58 GiB for consumed memory (weights + non-torch)",
+        "requested_gib", 30.9},
        {"Skipping FlashInfer autotune because it is disabled.", "skips", 1},
        {"Capturing cudagraphs for decoding.", "", nullptr},
        {"Directly load AOT compilation from path /root/x", "", nullptr}});

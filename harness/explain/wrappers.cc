@@ -8,10 +8,16 @@
 namespace warmgate::explain::internal {
 namespace {
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_char(char c) {
-  return digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
          c == '.' || c == '/' || c == '@';
+}
+
+// The outermost stamp counts.
+void take_outer(Line& out, double seconds, Origin from) {
+  if (has_time(out.outer_s)) return;
+  out.outer_s = seconds;
+  out.outer_from = from;
 }
 
 void skip_spaces(std::string_view& text) {
@@ -71,7 +77,7 @@ bool strip_stamp(std::string_view& text, Line& out) {
       level.starts_with("DEBUG ") || level.starts_with("TRACE ")) {
     if (rest.find("text_generation") != std::string_view::npos || level[0] == ' ') return false;
   }
-  if (!has_time(out.outer_s)) out.outer_s = seconds;
+  take_outer(out, seconds, Origin::kYear);
   text = rest;
   if (!strip_torchserve(text) && !strip_host_process(text)) strip_after_stamp(text);
   return true;
@@ -83,7 +89,7 @@ bool strip_bracket(std::string_view& text, Line& out) {
   if (text.size() > 22 && text[11] == 'T') {
     const std::size_t length = iso_stamp(text.substr(1), seconds);
     if (length > 0 && length + 1 < text.size() && text[length + 1] == ']') {
-      if (!has_time(out.outer_s)) out.outer_s = seconds;
+      take_outer(out, seconds, Origin::kYear);
       text.remove_prefix(length + 2);
       if (text.starts_with(' ')) text.remove_prefix(1);
       return true;
@@ -99,9 +105,9 @@ bool strip_bracket(std::string_view& text, Line& out) {
   }
   bool number = true, tag = true, colour = true;
   for (const char c : inside) {
-    number = number && digit(c);
-    tag = tag && (digit(c) || c == ',');
-    colour = colour && (digit(c) || c == ';' || c == 'm');
+    number = number && is_digit(c);
+    tag = tag && (is_digit(c) || c == ',');
+    colour = colour && (is_digit(c) || c == ';' || c == 'm');
   }
   // A colour whose escape byte was lost on the way: [0;36m has no bracket to close it, see below.
   if (number && inside.size() >= 2 && inside.size() <= 6 && rest.starts_with(' ')) {
@@ -126,7 +132,7 @@ bool strip_bracket(std::string_view& text, Line& out) {
 // `[0;36m` without its escape byte.
 bool strip_bare_colour(std::string_view& text) {
   std::size_t at = 1;
-  while (at < text.size() && at < 12 && (digit(text[at]) || text[at] == ';')) ++at;
+  while (at < text.size() && at < 12 && (is_digit(text[at]) || text[at] == ';')) ++at;
   if (at < 2 || at >= text.size() || text[at] != 'm') return false;
   text.remove_prefix(at + 1);
   return true;
@@ -166,10 +172,10 @@ bool strip_wrapper(std::string_view& text, Line& out) {
     if (!text.empty() && text[0] == '\a') text.remove_prefix(1);
     return true;
   }
-  if (digit(first)) {
+  if (is_digit(first)) {
     if (strip_stamp(text, out)) return true;
     std::size_t at = 0;  // `3: ` of srun -l and mpirun
-    while (at < text.size() && at < 5 && digit(text[at])) ++at;
+    while (at < text.size() && at < 5 && is_digit(text[at])) ++at;
     if (at + 1 < text.size() && text[at] == ':' && text[at + 1] == ' ') {
       text.remove_prefix(at + 2);
       return true;
@@ -183,7 +189,7 @@ bool strip_wrapper(std::string_view& text, Line& out) {
     if (rest.starts_with(' ')) {
       rest.remove_prefix(1);
       if (strip_host_process(rest)) {
-        if (!has_time(out.outer_s)) out.outer_s = seconds;
+        take_outer(out, seconds, Origin::kDay);
         text = rest;
         return true;
       }
