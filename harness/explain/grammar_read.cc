@@ -1,24 +1,12 @@
-// fixtures/servers/log/*.yaml → GrammarSet. Everything that is wrong is told with its place.
+#include "harness/explain/grammar_read.h"
+
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
-#include <initializer_list>
 #include <set>
-#include <stdexcept>
 
-#include "harness/explain/grammar.h"
-#include "harness/explain/reader.h"
-#include "harness/scenario/files.h"
-#include "harness/scenario/problems.h"
+#include "harness/explain/yaml_reader.h"
 
-namespace warmgate::explain {
-namespace internal {
+namespace warmgate::explain::internal {
 namespace {
-
-namespace fs = std::filesystem;
-using scenario::Node;
-using scenario::NodePtr;
-using scenario::Problems;
 
 const std::set<std::string>& special_groups() {
   static const std::set<std::string> names = {"worker",  "rank",  "function", "file",
@@ -26,12 +14,10 @@ const std::set<std::string>& special_groups() {
                                               "kernel",  "step",  "message"};
   return names;
 }
-
-class GrammarReader {
+class GrammarReader : private YamlReader {
  public:
-  /// `adding`: what the engine's own file says stays as it is.
   explicit GrammarReader(Problems& problems, bool adding = false)
-      : problems_(problems), adding_(adding) {}
+      : YamlReader(problems), adding_(adding) {}
 
   void read(const Node& root, Grammar& out, GrammarSet& set, int index) {
     if (!keys(root, {"engine", "about", "detect", "forms", "serving", "figures", "derived", "lines",
@@ -101,66 +87,6 @@ class GrammarReader {
         "lmdeploy", "llama", "tgi",    "python",      "c10d", "glog",    "uvicorn"};
     const auto it = std::find(names.begin(), names.end(), name);
     return it == names.end() ? -1 : static_cast<int>(it - names.begin());
-  }
-
-  bool keys(const Node& node, const std::vector<std::string>& allowed) {
-    if (!node.is_map()) return problems_.add(node, "a map is wanted here"), false;
-    for (const Node::Entry& entry : node.entries) {
-      if (std::find(allowed.begin(), allowed.end(), entry.key) != allowed.end()) continue;
-      problems_.add(entry.place, entry.value->path,
-                    "unknown key" + scenario::did_you_mean(entry.key, allowed));
-    }
-    return true;
-  }
-  std::string text(const Node& node) {
-    if (!node.is_scalar()) problems_.add(node, "a text is wanted here");
-    return node.text;
-  }
-  bool flag(const Node& node) {
-    if (node.text != "true" && node.text != "false") problems_.add(node, "true or false");
-    return node.text == "true";
-  }
-  double number(const Node& node) {
-    char* end = nullptr;
-    const double value = std::strtod(node.text.c_str(), &end);
-    if (!node.is_scalar() || node.text.empty() || *end != '\0') problems_.add(node, "a number");
-    return value;
-  }
-  std::string phase(const Node& node, bool may_doubt = false) {
-    const std::string word = text(node);
-    const bool doubts = may_doubt && word.ends_with('?');
-    const std::string name = doubts ? word.substr(0, word.size() - 1) : word;
-    const auto& names = phase_names();
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
-      problems_.add(node, "no phase" + scenario::did_you_mean(name, names));
-    }
-    return word;
-  }
-  template <typename F>
-  void each(const NodePtr& list, F&& then) {
-    if (!list) return;
-    if (!list->is_list()) return problems_.add(*list, "a list is wanted here");
-    for (const NodePtr& item : list->items) then(*item);
-  }
-  template <typename F>
-  void for_map(const NodePtr& map, F&& then) {
-    if (!map) return;
-    if (!map->is_map()) return problems_.add(*map, "a map is wanted here");
-    for (const Node::Entry& entry : map->entries) then(entry.key, *entry.value);
-  }
-  void strings(const NodePtr& node, std::vector<std::string>& out) {
-    if (node && node->is_scalar()) return out.push_back(node->text);
-    each(node, [&](const Node& item) { out.push_back(text(item)); });
-  }
-  template <typename Enum>
-  Enum choice(const Node& node, std::initializer_list<std::pair<const char*, Enum>> values) {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : values) {
-      if (node.text == name) return value;
-      names.push_back(name);
-    }
-    problems_.add(node, "one of " + scenario::list_of(names));
-    return values.begin()->second;
   }
 
   std::string pattern(const Node& node, bool anywhere) {
@@ -335,94 +261,18 @@ class GrammarReader {
     }
   }
 
-  Problems& problems_;
   const bool adding_;
 };
 
-void check(const Grammar& grammar, const Node& root, Problems& problems) {
-  std::set<std::string> names;
-  for (const LineRule& line : grammar.lines) names.insert(line.name);
-  for (const LineRule& line : grammar.lines) {
-    if (!line.without.empty() && names.count(line.without) == 0) {
-      problems.add(root, "line " + line.name + ": without names no line: " + line.without);
-    }
-    for (const std::string& figure : line.resets) {
-      if (grammar.figure(figure) < 0) {
-        problems.add(root, "line " + line.name + ": resets no figure: " + figure);
-      }
-    }
-  }
-}
-
 }  // namespace
-}  // namespace internal
 
-Grammars::Grammars() {
-  static const auto none = std::make_shared<const internal::GrammarSet>();
-  set_ = none;
+void read_figures(const scenario::NodePtr& map, Grammar& out, scenario::Problems& problems) {
+  GrammarReader(problems).figures(map, out);
 }
 
-Grammars Grammars::load(const std::filesystem::path& folder) {
-  using namespace internal;
-  if (!available()) throw std::runtime_error(availability());
-  Problems problems;
-  auto set = std::make_shared<GrammarSet>();
-  std::vector<fs::path> files;
-  std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".yaml") files.push_back(it->path());
-  }
-  std::sort(files.begin(), files.end());
-  std::map<std::string, NodePtr> roots;
-  for (const fs::path& file : files) {
-    if (NodePtr root = scenario::read_yaml(file, scenario::display(file), problems)) {
-      roots[file.stem().string()] = root;
-    }
-  }
-  if (roots.empty()) throw std::runtime_error("no log grammars (*.yaml) in " + folder.string());
-  const auto shared = roots.find("common");
-  for (const auto& [name, root] : roots) {
-    if (name == "common") continue;
-    Grammar grammar;
-    const int index = static_cast<int>(set->grammars.size());
-    GrammarReader reader(problems);
-    // An engine's lines may carry common figures, and its file may say what becomes of them.
-    if (shared != roots.end()) reader.figures(shared->second->find("figures"), grammar);
-    reader.read(*root, grammar, *set, index);
-    if (grammar.engine != name)
-      problems.add(*root, "engine has to be the name of the file, " + name);
-    const std::string engine = grammar.engine;
-    if (shared != roots.end()) {
-      GrammarReader(problems, true).read(*shared->second, grammar, *set, index);
-    }
-    grammar.engine = engine;
-    check(grammar, *root, problems);
-    if (const std::string wrong = grammar.patterns.compile(); !wrong.empty())
-      problems.add(*root, wrong);
-    set->grammars.push_back(std::move(grammar));
-  }
-  if (shared != roots.end()) {
-    GrammarReader(problems).read(*shared->second, set->common, *set, -1);
-    if (const std::string wrong = set->common.patterns.compile(); !wrong.empty()) {
-      problems.add(*shared->second, wrong);
-    }
-  }
-  problems.throw_if_any();
-  if (const std::string wrong = set->detect.compile(); !wrong.empty())
-    throw std::runtime_error(wrong);
-  Grammars out;
-  out.set_ = std::move(set);
-  return out;
+void read_grammar(const scenario::Node& root, Grammar& out, GrammarSet& set, int index, bool adding,
+                  scenario::Problems& problems) {
+  GrammarReader(problems, adding).read(root, out, set, index);
 }
 
-Grammars Grammars::standard(const std::filesystem::path& fixtures) {
-  return load(scenario::find_fixtures(fixtures) / "servers" / "log");
-}
-
-std::vector<std::string> Grammars::engines() const {
-  std::vector<std::string> out;
-  for (const internal::Grammar& grammar : set_->grammars) out.push_back(grammar.engine);
-  return out;
-}
-
-}  // namespace warmgate::explain
+}  // namespace warmgate::explain::internal

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <system_error>
 
+#include "harness/explain/entries.h"
 #include "harness/scenario/check.h"
 #include "harness/scenario/field_makers.h"
 #include "harness/scenario/files.h"
@@ -16,6 +17,8 @@ namespace warmgate::explain {
 namespace {
 
 namespace fs = std::filesystem;
+using internal::text_of;
+using internal::texts_of;
 using scenario::Field;
 using scenario::Node;
 using scenario::NodePtr;
@@ -59,24 +62,9 @@ const Field& known_field() {
   return field;
 }
 
-std::string text_of(const NodePtr& tree, std::string_view key) {
-  const NodePtr node = tree->find(key);
-  return node && node->is_scalar() ? node->text : "";
-}
-
-std::vector<std::string> texts_of(const NodePtr& tree, std::string_view key) {
-  const NodePtr node = tree ? tree->find(key) : nullptr;
-  std::vector<std::string> out;
-  if (!node) return out;
-  if (node->is_scalar()) out.push_back(node->text);
-  for (const NodePtr& item : node->items) out.push_back(item->text);
-  return out;
-}
-
-bool any_matches(const std::vector<std::string>& globs, const std::string& text) {
-  return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-           return trace::glob_match(glob, text);
-         });
+// Nothing asked for fits everything.
+bool fits(const std::vector<std::string>& globs, const std::string& text) {
+  return globs.empty() || internal::any_matches(globs, text);
 }
 
 bool is_one_of(const std::vector<std::string>& names, const std::string& name) {
@@ -86,7 +74,7 @@ bool is_one_of(const std::vector<std::string>& names, const std::string& name) {
 // A type may carry the start of its message ("ValueError: To serve …"); a glob without a colon
 // means the type alone.
 bool type_matches(const std::vector<std::string>& globs, const std::string& type) {
-  return any_matches(globs, type) || any_matches(globs, type.substr(0, type.find(':')));
+  return fits(globs, type) || fits(globs, type.substr(0, type.find(':')));
 }
 
 bool message_matches(const std::vector<std::string>& globs, const Symptom& symptom) {
@@ -138,19 +126,19 @@ void KnownSet::read_file(const fs::path& file, Problems& problems) {
   const NodePtr tree = scenario::Checker(problems, vocabulary, tainted).check(raw, known_field());
   if (!tree || problems.size() != before) return;
   Known known;
-  known.name = text_of(tree, "known");
+  known.name = text_of(*tree, "known");
   known.where = fmt::format("{}:{}", shown, tree->place.line);
   if (known.name != file.stem().string())
     problems.add(*tree->find("known"),
                  fmt::format("{} is not the name of the file, {}", scenario::shown(known.name),
                              scenario::shown(file.stem().string())));
-  known.about = text_of(tree, "about");
-  known.engine = texts_of(tree, "engine");
-  known.fixed_in = text_of(tree, "fixed_in");
-  known.workaround = text_of(tree, "workaround");
-  known.log = text_of(tree, "log");
-  known.near_miss = text_of(tree, "near_miss");
-  known.versions = text_of(tree, "versions");
+  known.about = text_of(*tree, "about");
+  known.engine = texts_of(*tree, "engine");
+  known.fixed_in = text_of(*tree, "fixed_in");
+  known.workaround = text_of(*tree, "workaround");
+  known.log = text_of(*tree, "log");
+  known.near_miss = text_of(*tree, "near_miss");
+  known.versions = text_of(*tree, "versions");
   if (const NodePtr node = tree->find("versions")) {
     std::string why;
     known.range = VersionRange::parse(node->text, why);
@@ -166,7 +154,7 @@ void KnownSet::read_file(const fs::path& file, Problems& problems) {
       problems.add(*node, fmt::format("{} is no reference; write OWNER/REPO#NUMBER",
                                       scenario::shown(node->text)));
   }
-  known.see = texts_of(tree, "see");
+  known.see = texts_of(*tree, "see");
   for (const std::string& reference : known.see) {
     if (!is_reference(reference))
       problems.add(*tree->find("see"),
@@ -176,12 +164,12 @@ void KnownSet::read_file(const fs::path& file, Problems& problems) {
   if (known.issue.empty() && known.fix.empty() && known.proposed.empty() && known.see.empty())
     problems.add(*tree, "an entry needs a source: `issue`, `fix`, `proposed` or `see`");
   const NodePtr fingerprint = tree->find("fingerprint");
-  known.type = texts_of(fingerprint, "type");
-  known.message = texts_of(fingerprint, "message");
-  known.function = texts_of(fingerprint, "function");
-  known.file = texts_of(fingerprint, "file");
-  known.phase = texts_of(fingerprint, "phase");
-  known.outcome = texts_of(fingerprint, "outcome");
+  known.type = texts_of(*fingerprint, "type");
+  known.message = texts_of(*fingerprint, "message");
+  known.function = texts_of(*fingerprint, "function");
+  known.file = texts_of(*fingerprint, "file");
+  known.phase = texts_of(*fingerprint, "phase");
+  known.outcome = texts_of(*fingerprint, "outcome");
   const auto is_wide = [](const std::vector<std::string>& globs) {
     return globs.empty() || std::any_of(globs.begin(), globs.end(), [](const std::string& glob) {
              return glob.find_first_not_of("*?") == std::string::npos;
@@ -224,14 +212,14 @@ std::vector<KnownMatch> KnownSet::match(const Symptom& symptom) const {
   const std::optional<Version> version =
       symptom.version ? Version::parse(*symptom.version) : std::nullopt;
   for (const Known& known : entries_) {
-    const bool fits =
+    const bool same =
         is_one_of(known.engine, symptom.engine) && type_matches(known.type, symptom.type) &&
-        message_matches(known.message, symptom) && any_matches(known.function, symptom.function) &&
-        any_matches(known.file, symptom.file) && any_matches(known.phase, symptom.phase) &&
+        message_matches(known.message, symptom) && fits(known.function, symptom.function) &&
+        fits(known.file, symptom.file) && fits(known.phase, symptom.phase) &&
         (known.outcome.empty() ? symptom.outcome != "passed"
-                               : any_matches(known.outcome, symptom.outcome)) &&
+                               : fits(known.outcome, symptom.outcome)) &&
         (!known.range || !version || known.range->holds(*version));
-    if (fits) out.push_back({&known, !known.range || version.has_value()});
+    if (same) out.push_back({&known, !known.range || version.has_value()});
   }
   std::stable_sort(out.begin(), out.end(), [](const KnownMatch& a, const KnownMatch& b) {
     return a.known->precision() > b.known->precision();

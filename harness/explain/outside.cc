@@ -7,15 +7,18 @@
 #include <memory>
 #include <system_error>
 
+#include "harness/explain/entries.h"
 #include "harness/scenario/check.h"
 #include "harness/scenario/field_makers.h"
 #include "harness/scenario/files.h"
-#include "harness/trace/glob.h"
 
 namespace warmgate::explain {
 namespace {
 
 namespace fs = std::filesystem;
+using internal::any_matches;
+using internal::text_of;
+using internal::texts_of;
 using scenario::Field;
 using scenario::NodePtr;
 using scenario::Type;
@@ -40,29 +43,10 @@ const Field& outside_field() {
   return field;
 }
 
-std::string text_of(const scenario::Node& node, std::string_view key) {
-  const NodePtr value = node.find(key);
-  return value ? value->text : "";
-}
-
-std::vector<std::string> texts_of(const scenario::Node& node, std::string_view key) {
-  const NodePtr value = node.find(key);
-  std::vector<std::string> out;
-  if (!value) return out;
-  if (value->is_scalar()) out.push_back(value->text);
-  for (const NodePtr& item : value->items) out.push_back(item->text);
-  return out;
-}
-
 std::vector<int> numbers_of(const scenario::Node& node, std::string_view key) {
   std::vector<int> out;
   for (const std::string& text : texts_of(node, key)) out.push_back(std::stoi(text));
   return out;
-}
-
-bool any_matches(const std::vector<std::string>& globs, const std::string& text) {
-  return std::any_of(globs.begin(), globs.end(),
-                     [&](const std::string& glob) { return trace::glob_match(glob, text); });
 }
 
 const Moment* first_of(const Reading& reading, std::initializer_list<std::string_view> sorts) {

@@ -1,41 +1,10 @@
 // What engines themselves put in front of a message: process, rank, time, level, place in the code.
+#include "harness/explain/prefix_parts.h"
 #include "harness/explain/stamps.h"
 #include "harness/explain/text.h"
 
 namespace warmgate::explain::internal {
 namespace {
-
-Level level_of(std::string_view word) {
-  switch (word.empty() ? '\0' : word[0]) {
-    case 'I':
-      return word == "I" || word == "INFO" ? Level::kInfo : Level::kNone;
-    case 'W':
-      return word == "W" || word == "WARNING" || word == "WARN" ? Level::kWarning : Level::kNone;
-    case 'E':
-      return word == "E" || word == "ERROR" ? Level::kError : Level::kNone;
-    case 'C':
-      return word == "CRITICAL" ? Level::kError : Level::kNone;
-    case 'F':
-      return word == "F" || word == "FATAL" ? Level::kError : Level::kNone;
-    case 'D':
-      return word == "D" || word == "DEBUG" ? Level::kDebug : Level::kNone;
-    case 'T':
-      return word == "TRACE" ? Level::kDebug : Level::kNone;
-    default:
-      return Level::kNone;
-  }
-}
-
-// The word at the start, of capital letters.
-std::string_view capitals(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size() && at < 9 && text[at] >= 'A' && text[at] <= 'Z') ++at;
-  return text.substr(0, at);
-}
-
-void drop_spaces(std::string_view& text) {
-  while (!text.empty() && text[0] == ' ') text.remove_prefix(1);
-}
 
 // `(Worker_TP0 pid=31) `, `(VllmWorker rank=1 pid=42) `, `(RayWorkerWrapper pid=3, ip=10.0.0.2) `.
 bool process_prefix(std::string_view& text, Line& out) {
@@ -124,132 +93,6 @@ bool level_first(std::string_view& text, Line& out) {
       text = rest.substr(close + 2, bar - close - 2);
       return true;
     }
-  }
-  return false;
-}
-
-// `TP0`, `DP1 PP0 TP3 EP3`: words of capitals with a number.
-bool rank_words(std::string_view text) {
-  bool letters = false, number = false;
-  for (const char c : text) {
-    if (c == ' ') {
-      if (!letters || !number) return false;
-      letters = number = false;
-    } else if ((c >= 'A' && c <= 'Z') || c == '_') {
-      if (number) return false;
-      letters = true;
-    } else if (is_digit(c)) {
-      if (!letters) return false;
-      number = true;
-    } else {
-      return false;
-    }
-  }
-  return letters && number;
-}
-
-void trt_brackets(std::string_view& text, Line& out) {
-  // `[TRT-LLM] [RANK 1] [E] `, `[TRT-LLM] [E] [executor][RANK 1] `: level and rank in any order.
-  for (int i = 0; i < 4 && text.starts_with('['); ++i) {
-    const std::size_t close = text.substr(0, 40).find(']');
-    if (close == std::string_view::npos) return;
-    const std::string_view inside = text.substr(1, close - 1);
-    const bool rank = inside.starts_with("RANK ");
-    const Level level = level_of(inside);
-    if (rank) {
-      out.worker = inside;
-    } else if (level != Level::kNone) {
-      out.level = level;
-    } else if (inside != "executor") {
-      return;
-    }
-    text.remove_prefix(close + 1);
-    drop_spaces(text);
-  }
-}
-
-// SGLang's, TensorRT-LLM's, TurboMind's and c10d's brackets.
-bool bracket_first(std::string_view& text, Line& out) {
-  double seconds = 0;
-  const std::string_view body = text.substr(1);
-  if (body.empty()) return false;
-  if (is_digit(body[0])) {
-    if (const std::size_t length = slash_stamp(body, seconds); length > 0) {
-      std::string_view rest = body.substr(length);
-      if (!rest.starts_with("] ")) return false;
-      rest.remove_prefix(2);
-      out.inner_s = seconds;
-      out.inner_from = Origin::kYear;
-      out.clock = body.substr(11, 8);
-      if (rest.starts_with("[TRT-LLM")) {
-        const std::size_t close = rest.find(']');
-        if (close == std::string_view::npos) return false;
-        rest.remove_prefix(close + 1);
-        drop_spaces(rest);
-        out.form = Form::kTrt;
-        trt_brackets(rest, out);
-      }
-      text = rest;
-      return true;
-    }
-    std::size_t length = body.size() > 10 && body[10] == ' ' ? iso_stamp(body, seconds) : 0;
-    const std::size_t clock_at = length > 0 ? 11 : 0;
-    if (length == 0) length = clock_stamp(body, seconds);
-    if (length == 0 || length >= body.size()) return false;
-    const std::size_t close = body.substr(0, 80).find(']', length);
-    if (close == std::string_view::npos) return false;
-    const std::string_view label = body.substr(length, close - length);
-    if (!label.empty() && (label[0] != ' ' || !rank_words(label.substr(1)))) return false;
-    out.form = label.empty() ? Form::kSglang : Form::kSglangRank;
-    if (!label.empty()) out.worker = label.substr(1);
-    out.inner_s = seconds;
-    out.inner_from = clock_at > 0 ? Origin::kYear : Origin::kMidnight;
-    out.clock = body.substr(clock_at, 8);
-    text = body.substr(close + 1);
-    if (text.starts_with(' ')) text.remove_prefix(1);
-    return true;
-  }
-  for (const auto& [mark, form] :
-       {std::pair<std::string_view, Form>{"TensorRT-LLM][", Form::kTrtCpp},
-        {"TM][", Form::kTurbomind}}) {
-    if (!body.starts_with(mark)) continue;
-    const std::size_t close = body.find(']', mark.size());
-    if (close == std::string_view::npos) return false;
-    out.level = level_of(body.substr(mark.size(), close - mark.size()));
-    out.form = form;
-    text = body.substr(close + 1);
-    if (text.starts_with(' ')) text.remove_prefix(1);
-    return true;
-  }
-  if (body.starts_with("TRT-LLM")) {  // without its time
-    const std::size_t close = body.find(']');
-    if (close == std::string_view::npos) return false;
-    text = body.substr(close + 1);
-    drop_spaces(text);
-    out.form = Form::kTrt;
-    trt_brackets(text, out);
-    return true;
-  }
-  if (body.starts_with("rank")) {  // [rank0]:[W1208 08:30:14.0 file.cpp:1524] , [rank0]: Traceback
-    const std::size_t close = body.substr(0, 16).find("]:");
-    if (close == std::string_view::npos) return false;
-    out.worker = body.substr(0, close);
-    out.form = Form::kC10d;
-    std::string_view rest = body.substr(close + 2);
-    if (rest.starts_with(' ')) rest.remove_prefix(1);
-    if (rest.starts_with('[') && rest.size() > 2) {
-      const std::size_t length = glog_stamp(rest.substr(2), seconds);
-      const std::size_t end = rest.substr(0, 160).find(']');
-      if (length > 0 && end != std::string_view::npos) {
-        out.level = level_of(rest.substr(1, 1));
-        out.inner_s = seconds;
-        out.inner_from = Origin::kDate;
-        rest.remove_prefix(end + 1);
-        if (rest.starts_with(' ')) rest.remove_prefix(1);
-      }
-    }
-    text = rest;
-    return true;
   }
   return false;
 }
@@ -381,34 +224,10 @@ bool strip_prefix(std::string_view& text, Line& out) {
   if (text.empty()) return false;
   const char first = text[0];
   if (first == '(') return process_prefix(text, out);
-  if (first == '[') return bracket_first(text, out);
+  if (first == '[') return strip_bracket_prefix(text, out);
   if (is_digit(first)) return digits_first(text, out);
   if (first >= 'A' && first <= 'Z') return level_first(text, out) || glog_first(text, out);
   return false;
-}
-
-int rank_of_label(std::string_view label, int tp_size) {
-  const auto after = [&](std::string_view word) -> int {
-    for (std::size_t at = label.find(word); at != std::string_view::npos;
-         at = label.find(word, at + 1)) {
-      std::size_t end = at + word.size();
-      int value = 0, count = 0;
-      for (; end < label.size() && is_digit(label[end]) && count < 7; ++end, ++count) {
-        value = value * 10 + (label[end] - '0');
-      }
-      const bool starts = at == 0 || label[at - 1] == '_' || label[at - 1] == ' ';
-      if (count > 0 && starts) return value;
-    }
-    return -1;
-  };
-  for (const std::string_view word : {"rank=", "RANK ", "rank ", "rank", "device ", "Shard "}) {
-    if (const int rank = after(word); rank >= 0) return rank;
-  }
-  const int tp = after("TP"), pp = after("PP");
-  if (tp >= 0 && pp > 0) return tp_size > 0 ? pp * tp_size + tp : -1;
-  if (tp >= 0) return tp;
-  if (pp >= 0) return pp;
-  return after("EP");
 }
 
 }  // namespace warmgate::explain::internal

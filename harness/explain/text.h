@@ -63,10 +63,6 @@ bool strip_json(std::string_view text, std::string& message);
 /// `(Worker_TP0 pid=31) `, `[2025-11-30 13:00:09 TP0] `, `INFO 07-02 …`: one less; false if none.
 bool strip_prefix(std::string_view& text, Line& out);
 
-/// Rank that a label names: TP3 → 3, rank=1 → 1, Worker_PP1_TP0 → 1·tp_size + 0 if that is known
-/// (> 0), "device 1" → 1; -1 if it names none or not one alone.
-int rank_of_label(std::string_view label, int tp_size);
-
 /// Valid UTF-8 (what is not becomes U+FFFD) without control characters, at most `most` bytes.
 std::string shown(std::string_view text, std::size_t most = 600);
 /// The same, with what is a secret by its shape masked first: one that is cut, or whose digits are

@@ -4,6 +4,7 @@
 
 #include "harness/explain/stamps.h"
 #include "harness/explain/tracebacks.h"
+#include "harness/explain/workers.h"
 
 namespace warmgate::explain::internal {
 namespace {

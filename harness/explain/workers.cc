@@ -6,6 +6,30 @@
 
 namespace warmgate::explain::internal {
 
+int rank_of_label(std::string_view label, int tp_size) {
+  const auto after = [&](std::string_view word) -> int {
+    for (std::size_t at = label.find(word); at != std::string_view::npos;
+         at = label.find(word, at + 1)) {
+      std::size_t end = at + word.size();
+      int value = 0, count = 0;
+      for (; end < label.size() && is_digit(label[end]) && count < 7; ++end, ++count) {
+        value = value * 10 + (label[end] - '0');
+      }
+      const bool starts = at == 0 || label[at - 1] == '_' || label[at - 1] == ' ';
+      if (count > 0 && starts) return value;
+    }
+    return -1;
+  };
+  for (const std::string_view word : {"rank=", "RANK ", "rank ", "rank", "device ", "Shard "}) {
+    if (const int rank = after(word); rank >= 0) return rank;
+  }
+  const int tp = after("TP"), pp = after("PP");
+  if (tp >= 0 && pp > 0) return tp_size > 0 ? pp * tp_size + tp : -1;
+  if (tp >= 0) return tp;
+  if (pp >= 0) return pp;
+  return after("EP");
+}
+
 int Workers::add(std::string label, int source) {
   if (all_.size() >= kMost) return static_cast<int>(kMost) - 1;
   if (all_.size() + 1 == kMost) label = "others";

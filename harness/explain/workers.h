@@ -13,6 +13,10 @@
 
 namespace warmgate::explain::internal {
 
+/// Rank that a label names: TP3 → 3, rank=1 → 1, Worker_PP1_TP0 → 1·tp_size + 0 if that is known
+/// (> 0), "device 1" → 1; -1 if it names none or not one alone.
+int rank_of_label(std::string_view label, int tp_size);
+
 struct Worker {
   std::string label;  // "" = lines without a prefix
   int source = 0;
