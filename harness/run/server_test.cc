@@ -121,6 +121,15 @@ TEST_F(ServerRuns, HangWhileLoading) {
   EXPECT_FALSE(run.figures.count("time_to_health_s"));
 }
 
+TEST_F(ServerRuns, HealthThatAnswersWronglyForEverIsNamed) {
+  const RunRecord run =
+      lie("--lie, health-redirect", "    deadlines: {default: 600 ms}\n    silence: 400 ms\n");
+  EXPECT_EQ(run.outcome, Outcome::kHung) << why(run);
+  EXPECT_THAT(run.reason, AllOf(HasSubstr("GET /health was asked "),
+                                HasSubstr(" times and never answered 200, last: HTTP 302, a "
+                                          "redirect, which is not followed")));
+}
+
 TEST_F(ServerRuns, OneThatIgnoresSigtermIsKilled) {
   options_.grace_s = 0.2;
   const RunRecord run = lie("--lie, ignore-sigterm");
@@ -190,6 +199,33 @@ TEST_F(ServerRuns, TheFirstOfSeveralMembersThatDiesIsNamedAndAllEnd) {
   ASSERT_EQ(run.workers.size(), 2u);
   EXPECT_TRUE(run.workers[0].killed_by_us);
   EXPECT_FALSE(run.workers[1].killed_by_us);
+}
+
+// The one that is asked is up long before the other, and is asked nothing until that is up too.
+TEST_F(ServerRuns, SeveralMembersAreReadyWhenTheLastOneIs) {
+  const RunRecord run = run_server(
+      "    members:\n"
+      "      back: {command: " +
+      command("--load-ms, \"500\"") +
+      "}\n"
+      "      front: {command: " +
+      command("--load-ms, \"1\"") +
+      "}\n"
+      "    ask: front\n");
+  ASSERT_EQ(run.outcome, Outcome::kPassed) << why(run);
+  std::map<int, std::int64_t> healthy;
+  for (const trace::Event* event : run.trace.of("ready"))
+    if (event->str("clock") == "health") healthy[event->rank.value_or(-1)] = event->t_ns;
+  ASSERT_EQ(healthy.size(), 2u);
+  ASSERT_LT(healthy.at(1), healthy.at(0));
+  std::size_t served = 0;
+  for (const trace::Event* event : run.trace.of("phase_begin")) {
+    if (event->str("phase") != "serve") continue;
+    ++served;
+    EXPECT_GE(event->t_ns, healthy.at(0));
+  }
+  EXPECT_EQ(served, 1u);
+  EXPECT_GE(run.figures.at("time_to_ready_s"), 0.5);
 }
 
 TEST_F(ServerRuns, MembersKnowEachOthersPorts) {

@@ -10,6 +10,7 @@
 
 #include "harness/contract/cause.h"
 #include "harness/contract/view.h"
+#include "harness/trace/quantity.h"
 
 namespace warmgate::verdict {
 namespace {
@@ -221,6 +222,23 @@ void hung_by_the_log(const View& view, RunRecord& run) {
   }
 }
 
+// Servers that were asked whether they are ready until the end: where, how often, what came last.
+std::string never_ready(const View& view) {
+  std::string out;
+  for (const trace::Event* e : view.trace().of("http")) {
+    if (e->str("when") != "never ready") continue;
+    const std::int64_t asked = e->num("asked");
+    const std::string often = asked == 1 ? "once" : trace::grouped(asked) + " times";
+    const std::string of = view.trace().world > 1 ? " of " + e->str("member") : "";
+    out += e->str("clock") == "port"
+               ? fmt::format("; port {}{} was tried {}, last: {}", e->num("port"), of, often,
+                             e->str("last"))
+               : fmt::format("; GET {}{} was asked {} and never answered {}, last: {}",
+                             e->str("path"), of, often, e->num("wanted", 200), e->str("last"));
+  }
+  return out;
+}
+
 void hung(const RunFacts& facts, const View& view, RunRecord& run) {
   run.outcome = Outcome::kHung;
   run.kind = facts.hang_kind.empty() ? "deadline" : facts.hang_kind;
@@ -235,6 +253,7 @@ void hung(const RunFacts& facts, const View& view, RunRecord& run) {
   const bool sigkill = std::any_of(facts.workers.begin(), facts.workers.end(),
                                    [](const WorkerEnd& w) { return w.needed_sigkill; });
   if (sigkill) run.reason += "; it ignored SIGTERM, SIGKILL ended it";
+  run.reason += never_ready(view);
   const std::string missing = silent_workers(view);
   if (!missing.empty()) run.reason += "; least was heard of " + missing;
   const auto cause = contract::first_cause(view);

@@ -59,6 +59,42 @@ TEST(ServerOutcome, TheWorkerOfTheLogIsNamed) {
   EXPECT_THAT(run.reason, HasSubstr("rank 1 (Worker_TP1 of decode) ended with code 1 in capture"));
 }
 
+TEST(ServerOutcome, OneThatWasNeverReadyNamesTheEndpointAndItsLastAnswer) {
+  const auto reason = [](const json& http) {
+    TraceBuilder t = server();
+    t.add("deadline", {{"phase", ""}, {"kind", "deadline"}}, 0, "harness");
+    t.add("http", http, 0, "http").exited(0, 0, true);
+    RunRecord run;
+    run.trace = t;
+    RunFacts facts;
+    facts.workers = {worker()};
+    facts.workers[0].killed_by_us = true;
+    facts.hung = true;
+    facts.hang_kind = "deadline";
+    classify(facts, contract::View(run.trace), run);
+    EXPECT_EQ(run.outcome, Outcome::kHung);
+    return run.reason;
+  };
+  EXPECT_THAT(reason({{"path", "/health"},
+                      {"clock", "health"},
+                      {"when", "never ready"},
+                      {"asked", 1234},
+                      {"wanted", 200},
+                      {"last", "HTTP 500"}}),
+              HasSubstr("; GET /health was asked 1,234 times and never answered 200, last: "
+                        "HTTP 500"));
+  EXPECT_THAT(reason({{"path", ""},
+                      {"clock", "port"},
+                      {"when", "never ready"},
+                      {"asked", 1},
+                      {"port", 8000},
+                      {"last", "refused"}}),
+              HasSubstr("; port 8000 was tried once, last: refused"));
+  // An answer of another time is no reason.
+  EXPECT_THAT(reason({{"path", "/health"}, {"clock", "health"}, {"last", "HTTP 500"}}),
+              ::testing::Not(HasSubstr("/health")));
+}
+
 TEST(ServerOutcome, AHangIsWhereTheLogSays) {
   TraceBuilder t = server();
   t.add("deadline", {{"phase", "capture"}, {"kind", "deadline"}}, 0, "harness");

@@ -172,10 +172,10 @@ class Call {
     const std::int64_t now = trace::now_ns();
     if (n == 0) return closed();
     if (answer_.first_byte_ns == 0) answer_.first_byte_ns = now;
-    raw_bytes_ += static_cast<std::uint64_t>(n);
+    answer_.read_bytes += static_cast<std::uint64_t>(n);
     pending_.append(bytes, static_cast<std::size_t>(n));
     if (!parse(now)) return false;
-    if (raw_bytes_ > 2 * limits_.body_bytes + limits_.head_bytes) {
+    if (answer_.read_bytes > 2 * limits_.body_bytes + limits_.head_bytes) {
       end(HttpEnd::kTooLarge, "more bytes than a body of the allowed length can need");
       return false;
     }
@@ -289,7 +289,6 @@ class Call {
   HttpAnswer answer_;
   std::unique_ptr<Parser> parser_;
   std::string pending_;  // read and not yet parsed
-  std::uint64_t raw_bytes_ = 0;
   std::int64_t until_ = 0, read_until_ = 0;
   bool begun_ = false;  // the parser took something of this head
   bool head_done_ = false;

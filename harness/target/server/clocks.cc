@@ -1,5 +1,6 @@
 #include "harness/target/server/clocks.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -25,6 +26,27 @@ std::string first_model(const std::string& body) {
   }
   const auto id = data->front().find("id");
   return id != data->front().end() && id->is_string() ? id->get<std::string>() : "";
+}
+
+// What came last, for a person: an answer of the wrong kind, or what was wrong with it.
+std::string last_text(const HttpAnswer& answer) {
+  const double waited_s = answer.total_ms() / 1000;
+  if (answer.end == HttpEnd::kCancelled) {
+    return answer.read_bytes == 0
+               ? fmt::format("nothing came within {:.1f} s", waited_s)
+               : fmt::format("only {} byte{} of a{} came within {:.1f} s", answer.read_bytes,
+                             answer.read_bytes == 1 ? "" : "s",
+                             answer.status == 0 ? " head" : "n answer", waited_s);
+  }
+  std::string out = answer.status == 0 ? "" : fmt::format("HTTP {}", answer.status);
+  if (answer.answered() && answer.status >= 300 && answer.status < 400)
+    out += ", a redirect, which is not followed";
+  if (!answer.answered()) {
+    const std::string wrong =
+        answer.error.empty() ? std::string(http_end_name(answer.end)) : answer.error;
+    out += (out.empty() ? "" : ", ") + wrong;
+  }
+  return out;
 }
 
 std::string answer_text(const HttpAnswer& answer) {
@@ -59,7 +81,7 @@ void Clocks::run() {
     }
     return false;
   };
-  if (!until([&] { return port(); }) || !until([&] { return health(); })) return;
+  if (!until([&] { return port(); }) || !until([&] { return health(); })) return never_ready();
   {
     const std::lock_guard lock(mutex_);
     ready_ = true;
@@ -71,6 +93,18 @@ void Clocks::run() {
 bool Clocks::pause(double seconds) const {
   pollfd watch{cancel_.fd(), POLLIN, 0};
   return ::poll(&watch, 1, static_cast<int>(seconds * 1000) + 1) == 0;
+}
+
+void Clocks::never_ready() {
+  HttpAnswer answer = last_answer_;
+  answer.end_ns = trace::now_ns();
+  trace::Event event = http(answer, spec_.health.path, asked_ == 0 ? "port" : "health");
+  event.body.set("when", "never ready");
+  event.body.set("asked", asked_ == 0 ? tried_ : asked_);
+  event.body.set("port", spec_.port);
+  event.body.set("last", asked_ == 0 ? port_error_ : last_text(last_answer_));
+  if (asked_ > 0) event.body.set("wanted", spec_.health.ok);
+  sink_.add(std::move(event));
 }
 
 void Clocks::struck(const char* clock, std::int64_t t_ns) {
@@ -115,7 +149,10 @@ HttpAnswer Clocks::ask(const std::string& path, double first_byte_s) const {
 }
 
 bool Clocks::port() {
-  if (try_connect(spec_.host, spec_.port, 1, &cancel_) != HttpEnd::kAnswered) return false;
+  const HttpEnd end = try_connect(spec_.host, spec_.port, 1, &cancel_);
+  ++tried_;
+  if (end != HttpEnd::kCancelled || tried_ == 1) port_error_ = http_end_name(end);
+  if (end != HttpEnd::kAnswered) return false;
   struck("port", trace::now_ns());
   if (spec_.health.path.empty()) ready_ns_ = trace::now_ns();
   return true;
@@ -124,7 +161,14 @@ bool Clocks::port() {
 bool Clocks::health() {
   if (spec_.health.path.empty()) return true;
   const HttpAnswer answer = ask(spec_.health.path, kHealthAnswer_s);
-  if (answer.end == HttpEnd::kCancelled) return false;
+  // One that our own end cut off at once says less than the one before.
+  constexpr double kTelling_ms = 1000;
+  const bool cut = answer.end == HttpEnd::kCancelled;
+  if (!cut || asked_ == 0 || answer.read_bytes > 0 || answer.total_ms() > kTelling_ms) {
+    ++asked_;
+    last_answer_ = answer;
+  }
+  if (cut) return false;
   const std::string text = answer_text(answer);
   if (text != last_health_) sink_.add(http(answer, spec_.health.path, "health"));
   last_health_ = text;

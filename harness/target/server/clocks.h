@@ -36,7 +36,8 @@ class Clocks {
   Clocks& operator=(const Clocks&) = delete;
 
   void start();
-  /// Blocks until health (or the port, where there is none) struck: true; or `cancel`: false.
+  /// Blocks until health (or the port, where there is none) struck: true; or `cancel`: false. Then
+  /// an `http` event with `when: never ready` says how often it was asked, and what came last.
   bool wait_ready();
   /// The first model that is served; "" if none is known `seconds` later.
   std::string wait_model(double seconds);
@@ -49,6 +50,7 @@ class Clocks {
   bool port();
   bool health();
   bool models();
+  void never_ready();
   void struck(const char* clock, std::int64_t t_ns);
   trace::Event http(const HttpAnswer& answer, const std::string& path, const char* clock) const;
   bool pause(double seconds) const;  // false: cancelled
@@ -58,6 +60,9 @@ class Clocks {
   EventSink& sink_;
   const CancelToken& cancel_;
   std::string last_health_, last_models_;  // what was answered, so that equal answers are said once
+  HttpAnswer last_answer_;                 // of health
+  std::int64_t tried_ = 0, asked_ = 0;     // connections to the port, questions to health
+  std::string port_error_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool ready_ = false, models_done_ = false, over_ = false;
