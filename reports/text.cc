@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "harness/trace/secrets.h"
-#include "harness/trace/vocabulary.h"
 
 namespace warmgate::reports {
 namespace {
@@ -114,16 +112,6 @@ std::size_t fitting(std::string_view text, std::size_t width) {
     bytes += d.bytes;
   }
   return bytes;
-}
-
-std::string bytes_text(double bytes) {
-  constexpr std::array<const char*, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  std::size_t unit = 0;
-  while (std::abs(bytes) >= 1024 && unit + 1 < kUnits.size()) {
-    bytes /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.2f} {}", bytes, kUnits[unit]);
 }
 
 }  // namespace
@@ -273,45 +261,6 @@ std::string mask(std::string_view text, const std::vector<std::string>& secrets)
   std::vector<std::string> long_enough = secrets;
   std::erase_if(long_enough, too_short);
   return trace::mask_secrets(text, long_enough);
-}
-
-std::string grouped(std::int64_t value) {
-  // Through unsigned, because the smallest integer has no positive counterpart.
-  std::string digits = std::to_string(value < 0 ? 0 - static_cast<std::uint64_t>(value)
-                                                : static_cast<std::uint64_t>(value));
-  for (std::size_t at = digits.size(); at > 3;) {
-    at -= 3;
-    digits.insert(at, ",");
-  }
-  return (value < 0 ? "-" : "") + digits;
-}
-
-std::string duration_text(double seconds) {
-  if (!std::isfinite(seconds) || seconds < 0) return "?";
-  if (seconds > 0 && seconds < 0.00995) return fmt::format("{:.2f} ms", seconds * 1e3);
-  if (seconds < 0.9995) return fmt::format("{:.0f} ms", seconds * 1e3);
-  if (seconds < 60) return fmt::format("{:.2f} s", seconds);
-  const auto whole = static_cast<std::int64_t>(std::llround(seconds));
-  return fmt::format("{} min {} s", whole / 60, whole % 60);
-}
-
-std::string figure_text(std::string_view name, double value, std::string_view unit, bool exact) {
-  if (!std::isfinite(value)) return "?";
-  const trace::FigureRule* rule = trace::find_figure(name);
-  const bool foreign = !rule && !unit.empty();
-  if (rule && unit.empty()) unit = rule->unit;
-  if (unit == "s") return duration_text(value);
-  const bool whole = std::abs(value) < 9e15 && value == std::floor(value);
-  if (unit == "bytes") {
-    const std::string digits =
-        whole ? grouped(static_cast<std::int64_t>(value)) : fmt::format("{:.1f}", value);
-    if (std::abs(value) < 1024) return digits + " B";
-    return exact ? fmt::format("{} ({})", digits, bytes_text(value)) : bytes_text(value);
-  }
-  if (name == "concurrency") return fmt::format("{:.2f}x", value);
-  std::string text =
-      whole ? grouped(static_cast<std::int64_t>(value)) : fmt::format("{:.4g}", value);
-  return foreign ? text + " " + std::string(unit) : text;
 }
 
 }  // namespace warmgate::reports

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/trace/quantity.h"
 #include "harness/trace/secrets.h"
 
 namespace warmgate::reports {
@@ -43,23 +44,14 @@ using trace::kMask;
 /// left: they would shred the text.
 std::string mask(std::string_view text, const std::vector<std::string>& secrets);
 
-/// 9222468 → "9,222,468".
-std::string grouped(std::int64_t value);
-
 /// JSON whose characters that are unsafe to show stand as escapes: what it means stays the same,
 /// and whoever prints the file sees it.
 std::string json_shown_safely(std::string_view json);
 /// The same of YAML whose foreign text stands in double quotes and comments.
 std::string yaml_shown_safely(std::string_view yaml);
 
-/// A figure as a person reads it: integers grouped, bytes in binary units beside them, seconds and
-/// ratios with a sensible number of digits. The unit is that of trace/vocabulary's figures.
-/// `unit` overrides it, for figures that come from metric files. Without `exact`, bytes are
-/// rounded: "88.48 GiB".
-std::string figure_text(std::string_view name, double value, std::string_view unit = "",
-                        bool exact = true);
-
-/// "0.34 ms", "45 ms", "1.23 s", "2 min 5 s"; "?" for what is no duration.
-std::string duration_text(double seconds);
+using trace::duration_text;
+using trace::figure_text;
+using trace::grouped;
 
 }  // namespace warmgate::reports

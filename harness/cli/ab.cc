@@ -61,12 +61,10 @@ int ab_command(const CommandLine& line, Console& console) {
     gate.allow = &s.scenario.allow;
     gate.today = options.today.empty() ? run::today_utc() : options.today;
     verdict::RunVerdict judged =
-        verdict::judge_ab(runs_of(s.variants[0]), runs_of(s.variants[1]), gate);
+        verdict::judge_ab(runs_of(s.variants[0]), runs_of(s.variants[1]), gate,
+                          {s.variants[0].variant.name, s.variants[1].variant.name});
     s.verdict = result.verdict = judged.verdict;
     s.reason = std::move(judged.reason);
-    // The comparison speaks of A and B, whatever the variants are called.
-    if (options.variants[0] != "A" || options.variants[1] != "B")
-      s.reason += "; A is " + options.variants[0] + ", B is " + options.variants[1];
     s.checks = std::move(judged.checks);
   }
   // A side that the machine kept from being seen leaves nothing to compare, and is worth a retry.

@@ -409,7 +409,7 @@ verdict::RunVerdict compare(const ScenarioResult& result, const std::string& a,
   gate.accepted = accepted.find(b);
   gate.allow = &result.scenario.allow;
   gate.today = options.today.empty() ? today_utc() : options.today;
-  return verdict::judge_ab(side(a), side(b), gate);
+  return verdict::judge_ab(side(a), side(b), gate, {a, b});
 }
 
 int exit_code(const std::vector<Verdict>& verdicts, bool allow_skip) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/verdict/expectation.h"
+#include "harness/verdict/figures.h"
 #include "harness/verdict/test_run.h"
 
 namespace warmgate::verdict {
@@ -83,6 +84,49 @@ TEST(Ab, Regress) {
   }
 }
 
+// By their names, with units, and never two values that look alike and are not.
+TEST(Ab, TextsNameTheSidesAndTheUnits) {
+  GateRule bytes, tokens, ms;
+  bytes.regress = scenario::Regress{1, 1048576};
+  tokens.max = 5;
+  ms.min = 600;
+  const std::map<std::string, GateRule> rules = {
+      {"kv_bytes", bytes}, {"kv_tokens", tokens}, {"ttft_first_ms", ms}};
+  GateContext gate;
+  gate.rules = &rules;
+  RunRecord a = run(kPassed, "old"), b = run(kPassed, "new");
+  a.figures["kv_bytes"] = 95007340800;
+  b.figures["kv_bytes"] = 47503670400;
+  b.figures["kv_tokens"] = 9222468;
+  b.figures["ttft_first_ms"] = 1712;
+  const RunVerdict v = judge_ab({&a}, {&b}, gate, {"old", "new"});
+  std::string all;
+  for (const Check& c : v.checks)
+    all += c.what + "|" + c.expected + "|" + c.seen + "|" + c.note + "\n";
+  EXPECT_EQ(all,
+            "outcome of new|passed|1 passed|\n"
+            "outcome of old||1 passed|shown, not judged\n"
+            "gate kv_tokens|<= 5 tokens|9,222,468 tokens|\n"
+            "gate ttft_first_ms|>= 600 ms|1,712 ms|\n"
+            "gate kv_bytes regress|worse than 95,007,340,800 (88.48 GiB) of old by at most 1 % and "
+            "1,048,576 (1.00 MiB)|47,503,670,400 (44.24 GiB) of new (-50.0 %)|\n");
+  EXPECT_EQ(judge_ab({&a}, {}, gate, {"old", "new"}).reason, "side new has no valid sample");
+  a.figures.clear();
+  EXPECT_EQ(judge_ab({&a}, {&b}, gate, {"old", "new"}).checks.back().seen,
+            "old not reached, new 47,503,670,400 (44.24 GiB)");
+  EXPECT_EQ(judge_ab({&a}, {&b}, {}, {"old", "new"}).reason,
+            "new passed (1 passed) and is not worse than old (1 passed)");
+}
+
+TEST(Ab, WhatIsNotEqualDoesNotLookEqual) {
+  const std::map<std::string, GateRule> rules = {{"time_to_ready_s", rule(5)}};
+  GateContext gate;
+  gate.rules = &rules;
+  RunRecord late = run(kPassed);
+  late.figures["time_to_ready_s"] = 5.0001;
+  EXPECT_EQ(judge_gate(gate, late).at(0).seen, "5.00 s (5.0001 beside 5)");
+}
+
 TEST(Ab, MaxOfTimesCounts) {
   const std::map<std::string, GateRule> rules = {{"time_to_ready_s", rule(5)}};
   GateContext gate;
@@ -118,6 +162,34 @@ TEST(Ab, WhatAAlreadyShowsIsNotNew) {
   EXPECT_EQ(ab(a, b, gate), V::kPass);
   b.sets["compiles_after_ready"].push_back("L");
   EXPECT_EQ(ab(a, b, gate), V::kFail);
+}
+
+// One seed asks both sides the same, so a server's words can be held against the other's.
+TEST(Ab, AnswersOfAServer) {
+  const auto served = [](const std::string& variant, const char* second) {
+    contract::testing::TraceBuilder t;
+    t.add("hello", {{"schema", "events/1.0"}, {"engine", "t"}, {"pid", 1}, {"emits", {"request"}}},
+          0, "http");
+    t.add("request", {{"id", "greedy-1"}, {"ok", true}, {"text_sha256", "aaaa"}}, 0, "http");
+    t.add("request", {{"id", "greedy-2"}, {"ok", true}, {"text_sha256", second}}, 0, "http");
+    t.add("request", {{"id", "greedy-3"}, {"ok", false}, {"text_sha256", "cccc"}}, 0, "http");
+    RunRecord out = run(kPassed, variant);
+    out.trace = t;
+    collect_figures(contract::View(out.trace), out);
+    return out;
+  };
+  GateRule none;
+  none.new_count = 0;
+  const std::map<std::string, GateRule> rules = {{"answers", none}};
+  GateContext gate;
+  gate.rules = &rules;
+  const RunRecord a = served("A", "bbbb");
+  EXPECT_EQ(a.sets.at("answers"), (std::vector<std::string>{"greedy-1 aaaa", "greedy-2 bbbb"}));
+  EXPECT_EQ(ab(a, served("B", "bbbb"), gate), V::kPass);
+  const RunRecord other = served("B", "dddd");
+  const RunVerdict v = judge_ab({&a}, {&other}, gate);
+  EXPECT_EQ(v.verdict, V::kFail);
+  EXPECT_EQ(v.checks.back().note, "greedy-2 dddd");
 }
 
 }  // namespace

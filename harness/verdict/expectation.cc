@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "harness/trace/quantity.h"
+
 namespace warmgate::verdict {
 namespace {
 
@@ -83,7 +85,9 @@ Check figure_check(const RunRecord& run, const std::string& name, const scenario
   Check check{"figure " + name, bound.text, "not observed", Verdict::kInconclusive, ""};
   const auto it = run.figures.find(name);
   if (it == run.figures.end()) return check;
-  check.seen = number_text(it->second);
+  const auto info = run.figure_info.find(name);
+  check.seen = trace::quantity_text(name, it->second,
+                                    info == run.figure_info.end() ? "" : info->second.unit);
   check.verdict = bound.holds(it->second) ? Verdict::kPass : Verdict::kFail;
   return check;
 }
@@ -187,7 +191,7 @@ RunVerdict over_repeats(const std::vector<const RunRecord*>& runs,
 }
 
 RunVerdict judge_ab(const std::vector<const RunRecord*>& a, const std::vector<const RunRecord*>& b,
-                    const GateContext& gate) {
+                    const GateContext& gate, const AbNames& names) {
   RunVerdict out;
   std::vector<const RunRecord*> samples_a, samples_b;
   std::copy_if(a.begin(), a.end(), std::back_inserter(samples_a),
@@ -197,7 +201,7 @@ RunVerdict judge_ab(const std::vector<const RunRecord*>& a, const std::vector<co
   if (samples_a.empty() || samples_b.empty()) {
     out.verdict = Verdict::kInconclusive;
     const auto& side = samples_a.empty() ? a : b;
-    out.reason = fmt::format("side {} has no valid sample{}", samples_a.empty() ? "A" : "B",
+    out.reason = fmt::format("side {} has no valid sample{}", samples_a.empty() ? names.a : names.b,
                              side.empty() ? "" : ": " + side.front()->reason);
     return out;
   }
@@ -209,10 +213,11 @@ RunVerdict judge_ab(const std::vector<const RunRecord*>& a, const std::vector<co
   const auto bad = std::find_if(samples_b.begin(), samples_b.end(), [](const RunRecord* run) {
     return run->outcome != Outcome::kPassed;
   });
-  out.checks.push_back({"outcome of B", "passed", text(samples_b),
+  out.checks.push_back({"outcome of " + names.b, "passed", text(samples_b),
                         bad == samples_b.end() ? Verdict::kPass : Verdict::kFail,
                         bad == samples_b.end() ? "" : (*bad)->reason});
-  out.checks.push_back({"outcome of A", "", text(samples_a), Verdict::kSkip, "shown, not judged"});
+  out.checks.push_back(
+      {"outcome of " + names.a, "", text(samples_a), Verdict::kSkip, "shown, not judged"});
 
   AcceptedVariant known = gate.accepted ? *gate.accepted : AcceptedVariant();
   for (const RunRecord* run : samples_a)
@@ -226,10 +231,10 @@ RunVerdict judge_ab(const std::vector<const RunRecord*>& a, const std::vector<co
       if (check.what.ends_with(" regress")) continue;
       out.checks.push_back(std::move(check));
     }
-  for (Check& check : judge_regress(gate, samples_a, samples_b))
+  for (Check& check : judge_regress(gate, samples_a, samples_b, names))
     out.checks.push_back(std::move(check));
-  decide(out, fmt::format("B passed ({}) and is not worse than A ({})", text(samples_b),
-                          text(samples_a)));
+  decide(out, fmt::format("{} passed ({}) and is not worse than {} ({})", names.b, text(samples_b),
+                          names.a, text(samples_a)));
   return out;
 }
 

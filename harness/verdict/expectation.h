@@ -30,8 +30,9 @@ bool is_sample(const RunRecord& run);
 
 /// B against A: INCONCLUSIVE if a side has no valid sample; FAIL if a run of B did not pass or is
 /// worse by the gate; else PASS. A's outcome does not matter. Sets of A count as accepted for
-/// `new`, since what A already shows is not new in B.
+/// `new`, since what A already shows is not new in B. Texts speak of the sides by `names`.
 [[nodiscard]] RunVerdict judge_ab(const std::vector<const RunRecord*>& a,
-                                  const std::vector<const RunRecord*>& b, const GateContext& gate);
+                                  const std::vector<const RunRecord*>& b, const GateContext& gate,
+                                  const AbNames& names = {});
 
 }  // namespace warmgate::verdict

@@ -1,5 +1,7 @@
 #include "harness/verdict/figures.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -164,6 +166,7 @@ class Collector {
         if (e.ev == "skip") skips.emplace(contract::text(e, "step"));
       set("skips", {skips.begin(), skips.end()});
     }
+    answers();
     const contract::Result* valid = find_result(run_, "keys-valid");
     if (valid &&
         (valid->state == contract::State::kKept || valid->state == contract::State::kBroken)) {
@@ -173,6 +176,18 @@ class Collector {
         if (a.finding.contract == "keys-valid") invalid.insert(a.finding.key);
       set("keys_invalid", {invalid.begin(), invalid.end()});
     }
+  }
+
+  // What a server said to whom: one seed asks both sides of a comparison the same, so with
+  // `answers: {new: 0}` a gate holds one side to the words of the other.
+  void answers() {
+    std::set<std::string> all;
+    for (const trace::Event& e : run_.trace.events) {
+      const auto hash = contract::text(e, "text_sha256");
+      if (e.ev != "request" || e.src != "http" || !e.flag("ok") || hash.empty()) continue;
+      all.insert(fmt::format("{} {}", contract::text(e, "id"), hash.substr(0, 12)));
+    }
+    if (!all.empty()) run_.sets["answers"] = {all.begin(), all.end()};
   }
 
   void numerics() {

@@ -12,7 +12,8 @@ namespace warmgate::verdict {
 /// Ranks: of figures where higher is better the smallest counts, of all others the largest (the
 /// slowest rank, the fullest device). A `counter` event outweighs what could be derived.
 /// Sets: keys_warmed, keys_launched, keys_invalid, compiles_after_ready, skips, kernels, warnings,
-/// and contract:<name> with the keys of a contract's findings and notes, allowed ones included.
+/// answers (of a server: request and hash of its text) and contract:<name> with the keys of a
+/// contract's findings and notes, allowed ones included.
 void collect_figures(const contract::View& view, RunRecord& run);
 
 /// Line of captured output with what differs from run to run masked; see fingerprint.h.

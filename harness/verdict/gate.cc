@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "harness/scenario/contract_names.h"
+#include "harness/trace/quantity.h"
 #include "harness/trace/vocabulary.h"
 #include "harness/verdict/allow.h"
 
@@ -27,6 +28,20 @@ bool is_time(const RunRecord& run, const std::string& figure) {
   const auto it = run.figure_info.find(figure);
   return it != run.figure_info.end() &&
          (it->second.unit == "s" || it->second.unit == "ms" || it->second.unit == "us");
+}
+
+// A value of a figure or a count of findings with its unit, as the other reports print it.
+std::string told(const RunRecord& run, const std::string& name, double value) {
+  const auto it = run.figure_info.find(name);
+  return trace::quantity_text(name, value, it == run.figure_info.end() ? "" : it->second.unit);
+}
+
+// `value` beside a limit or another value: what is not equal must not look equal.
+std::string told_beside(const RunRecord& run, const std::string& name, double value, double other) {
+  std::string text = told(run, name, value);
+  if (value != other && text == told(run, name, other))
+    text += fmt::format(" ({} beside {})", number_text(value), number_text(other));
+  return text;
 }
 
 bool ended_early(const RunRecord& run) {
@@ -85,7 +100,7 @@ class Judge {
     }
     const double count = static_cast<double>(result->findings.size() + result->notes.size());
     const bool bare = !rule.max && !rule.min && !rule.new_count;
-    bounds(what, count, bare ? std::optional<double>(0) : rule.max, rule.min, false);
+    bounds(what, name, count, bare ? std::optional<double>(0) : rule.max, rule.min, false);
     if (rule.new_count) judge_new(what, name, *rule.new_count);
   }
 
@@ -94,31 +109,34 @@ class Judge {
     const auto it = run_.figures.find(name);
     if (rule.max || rule.min) {
       if (it == run_.figures.end()) {
-        checks_.push_back(unseen(run_, what, limits(rule.max, rule.min), "not observed"));
+        checks_.push_back(unseen(run_, what, limits(name, rule.max, rule.min), "not observed"));
       } else {
-        bounds(what, it->second, rule.max, rule.min, is_time(run_, name));
+        bounds(what, name, it->second, rule.max, rule.min, is_time(run_, name));
       }
     }
     if (rule.new_count) judge_new(what, name, *rule.new_count);
     if (rule.regress)
-      checks_.push_back(make(what + " regress", "",
-                             it == run_.figures.end() ? "not observed" : number_text(it->second),
-                             Verdict::kSkip, "not judged: a lone run has nothing to compare with"));
+      checks_.push_back(
+          make(what + " regress", "",
+               it == run_.figures.end() ? "not observed" : told(run_, name, it->second),
+               Verdict::kSkip, "not judged: a lone run has nothing to compare with"));
   }
 
-  static std::string limits(const std::optional<double>& max, const std::optional<double>& min) {
+  std::string limits(const std::string& name, const std::optional<double>& max,
+                     const std::optional<double>& min) const {
     std::string out;
-    if (max) out = "<= " + number_text(*max);
-    if (min) out += (out.empty() ? ">= " : ", >= ") + number_text(*min);
+    if (max) out = "<= " + told(run_, name, *max);
+    if (min) out += (out.empty() ? ">= " : ", >= ") + told(run_, name, *min);
     return out;
   }
 
-  void bounds(const std::string& what, double value, const std::optional<double>& max,
-              const std::optional<double>& min, bool time) {
+  void bounds(const std::string& what, const std::string& name, double value,
+              const std::optional<double>& max, const std::optional<double>& min, bool time) {
     if (!max && !min) return;
     const bool holds = !(max && !(value <= *max)) && !(min && !(value >= *min));
-    Check check =
-        make(what, limits(max, min), number_text(value), holds ? Verdict::kPass : Verdict::kFail);
+    const double limit = max && !(value <= *max) ? *max : min ? *min : *max;
+    Check check = make(what, limits(name, max, min), told_beside(run_, name, value, limit),
+                       holds ? Verdict::kPass : Verdict::kFail);
     if (time && run_.time_disturbed) {
       check.verdict = Verdict::kSkip;
       check.note = "not judged: other work ran beside it";
@@ -177,14 +195,16 @@ std::string direction(const GateRule& rule, const std::vector<const RunRecord*>&
 }
 
 Check regress(const std::string& name, const GateRule& rule, const std::vector<const RunRecord*>& a,
-              const std::vector<const RunRecord*>& b) {
+              const std::vector<const RunRecord*>& b, const AbNames& sides) {
   Check check;
   check.what = "gate " + name + " regress";
   check.verdict = Verdict::kSkip;
   const auto x = median(a, name), y = median(b, name);
   if (!x || !y) {
-    check.seen = fmt::format("A {}, B {}", x ? number_text(*x) : "not reached",
-                             y ? number_text(*y) : "not reached");
+    const auto reached = [&](const auto& runs, const std::optional<double>& value) {
+      return value && !runs.empty() ? told(*runs.front(), name, *value) : "not reached";
+    };
+    check.seen = fmt::format("{} {}, {} {}", sides.a, reached(a, x), sides.b, reached(b, y));
     check.note = "not judged: a side did not reach it";
     return check;
   }
@@ -200,13 +220,13 @@ Check regress(const std::string& name, const GateRule& rule, const std::vector<c
     beyond = beyond && excess * 100 > *rule.regress->by_percent * std::abs(*x);
   }
   if (rule.regress->and_absolute) {
-    limit.push_back(number_text(*rule.regress->and_absolute));
+    limit.push_back(told(*b.front(), name, *rule.regress->and_absolute));
     beyond = beyond && excess > *rule.regress->and_absolute;
   }
   check.expected =
-      fmt::format("worse than {} by at most {}", number_text(*x),
+      fmt::format("worse than {} of {} by at most {}", told(*a.front(), name, *x), sides.a,
                   limit.empty() ? "nothing" : fmt::format("{}", fmt::join(limit, " and ")));
-  check.seen = number_text(*y);
+  check.seen = fmt::format("{} of {}", told_beside(*b.front(), name, *y, *x), sides.b);
   if (*x != 0) check.seen += fmt::format(" ({:+.1f} %)", (*y - *x) * 100 / std::abs(*x));
   check.verdict = beyond ? Verdict::kFail : Verdict::kPass;
   const RunRecord* sample = b.empty() ? nullptr : b.front();
@@ -250,11 +270,11 @@ std::vector<Check> judge_gate(const GateContext& gate, const RunRecord& run) {
 }
 
 std::vector<Check> judge_regress(const GateContext& gate, const std::vector<const RunRecord*>& a,
-                                 const std::vector<const RunRecord*>& b) {
+                                 const std::vector<const RunRecord*>& b, const AbNames& names) {
   std::vector<Check> checks;
   if (!gate.rules) return checks;
   for (const auto& [name, rule] : *gate.rules)
-    if (rule.regress) checks.push_back(regress(name, rule, a, b));
+    if (rule.regress) checks.push_back(regress(name, rule, a, b, names));
   return checks;
 }
 

@@ -20,6 +20,11 @@ struct GateContext {
   std::vector<std::string> expected_broken;
 };
 
+/// What the two sides of a comparison are called.
+struct AbNames {
+  std::string a = "A", b = "B";
+};
+
 /// Checks of every rule for one run. `max`, `min` and `new` are judged; `regress` needs two sides
 /// and is printed as not judged (SKIP). A figure or contract that was not observed is INCONCLUSIVE,
 /// except where the run crashed or hung before it: there its outcome speaks, and it is not judged.
@@ -31,7 +36,8 @@ struct GateContext {
 /// must be exceeded. Times are shown, not gated. Not judged where a side did not reach the figure.
 [[nodiscard]] std::vector<Check> judge_regress(const GateContext& gate,
                                                const std::vector<const RunRecord*>& a,
-                                               const std::vector<const RunRecord*>& b);
+                                               const std::vector<const RunRecord*>& b,
+                                               const AbNames& names = {});
 
 /// Members of the run's set of that name (a figure's, or a contract's keys) beyond the accepted
 /// set and `allow`; nothing if the set was not observed.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "harness/contract/builtin.h"
+#include "harness/trace/quantity.h"
 
 namespace warmgate::verdict {
 namespace {
@@ -76,10 +77,12 @@ contract::Result capacity_equal(const RunRecord& a, const RunRecord& b,
     contract::Finding f;
     f.contract = "capacity-equal";
     f.key = name;
-    f.expected = fmt::format("{} bytes, as {}", number_text(x->second), side(a, "A"));
-    f.seen = fmt::format("{} bytes", number_text(y->second));
-    f.message = fmt::format("{} of {} is {} bytes, of {} {}", name, side(a, "A"),
-                            number_text(x->second), side(b, "B"), number_text(y->second));
+    const std::string left = trace::quantity_text(name, x->second),
+                      right = trace::quantity_text(name, y->second);
+    f.expected = fmt::format("{}, as {}", left, side(a, "A"));
+    f.seen = right;
+    f.message =
+        fmt::format("{} of {} is {}, of {} {}", name, side(a, "A"), left, side(b, "B"), right);
     f.detail = {{"difference_bytes", y->second - x->second}};
     findings.push_back(std::move(f));
   }

@@ -27,6 +27,7 @@ TEST(CapacityEqual, InBytesNotTokens) {
   ASSERT_EQ(result.state, State::kBroken);
   EXPECT_EQ(result.findings[0].key, "kv_bytes");
   EXPECT_EQ(result.findings[0].detail["difference_bytes"], -1);
+  EXPECT_EQ(result.findings[0].message, "kv_bytes of A is 100 B, of B 99 B");
   EXPECT_EQ(capacity_equal(a, b, {"workspace_bytes"}).state, State::kNotObserved);
 }
 
