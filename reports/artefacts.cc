@@ -41,12 +41,15 @@ std::string counted(std::size_t count, std::string_view what) {
 
 std::string difference_text(const ArtefactDifference& difference) {
   if (difference.lines.empty()) {
-    std::string out = difference.same_artefact ? "the same artefact" : "no difference";
+    std::string out = difference.unseen()        ? "not observed"
+                      : difference.same_artefact ? "the same artefact"
+                                                 : "no difference";
     std::string looked;
     if (difference.packages > 0) looked += counted(difference.packages, "package");
     if (difference.variables > 0)
       looked += (looked.empty() ? "" : ", ") + counted(difference.variables, "variable");
-    return looked.empty() ? out : out + ": " + looked + " compared";
+    if (looked.empty()) return out;
+    return out + ": " + (difference.unseen() ? "only " : "") + looked + " compared";
   }
   std::map<std::string, std::size_t> counts;
   std::vector<std::string> order;

@@ -71,6 +71,20 @@ TEST(Artefacts, ThatAreAlikeHaveNoLineOfDifference) {
             0u);
 }
 
+TEST(Artefacts, ThatWereNotMadeAreNotAlike) {
+  Sample sample = two_wheels("1.0");
+  for (VariantReport& variant : sample.report.scenarios[0].variants) {
+    variant.artefact->hash.clear();
+    variant.artefact->packages.reset();
+  }
+  for (const std::string& text :
+       {ab_report(sample.report, Style{}, Detail::kNormal), markdown_report(sample.report)}) {
+    EXPECT_THAT(text, HasSubstr("not observed: only 1 variable compared"));
+    EXPECT_THAT(text, Not(HasSubstr("no difference")));
+    EXPECT_THAT(text, Not(HasSubstr("the same artefact")));
+  }
+}
+
 TEST(Artefacts, InJsonAsTheSchemaSays) {
   const auto schema = nlohmann::json::parse(slurp(golden_path("../report.schema.json")));
   Sample sample = two_wheels();

@@ -158,9 +158,11 @@ std::string identity_text(const ArtefactIdentity& identity, std::string_view dot
 
 ArtefactDifference artefact_difference(const ArtefactIdentity& a, const ArtefactIdentity& b) {
   ArtefactDifference out;
-  out.same_artefact = a.kind == b.kind && a.path == b.path && a.hash == b.hash &&
-                      !(a.path.empty() && a.hash.empty());
-  if (a.python != b.python) out.lines.push_back({"python", "python", a.python, b.python});
+  // One that was never made has no hash; a path that is asked for twice makes it no artefact.
+  out.contents = !a.hash.empty() && !b.hash.empty();
+  out.same_artefact = out.contents && a.kind == b.kind && a.path == b.path && a.hash == b.hash;
+  if (a.python != b.python && (out.contents || (!a.python.empty() && !b.python.empty())))
+    out.lines.push_back({"python", "python", a.python, b.python});
   if (a.commit != b.commit && !a.commit.empty() && !b.commit.empty())
     out.lines.push_back({"commit", "commit", short_hash(a.commit), short_hash(b.commit)});
   compare_packages(a, b, out);
@@ -169,8 +171,12 @@ ArtefactDifference artefact_difference(const ArtefactIdentity& a, const Artefact
     out.lines.push_back({"command", "command", fmt::format("{}", fmt::join(a.command, " ")),
                          fmt::format("{}", fmt::join(b.command, " "))});
   }
-  if (a.hash.empty() || b.hash.empty()) {
-    out.not_observed.emplace_back("contents: not both have a hash");
+  if (!out.contents) {
+    const bool neither = a.hash.empty() && b.hash.empty();
+    const ArtefactIdentity& missing = a.hash.empty() ? a : b;
+    out.not_observed.push_back(
+        neither ? std::string("contents: neither has a hash")
+                : fmt::format("contents: {} {} has no hash", missing.kind, missing.name));
   } else if (a.hash != b.hash && out.lines.empty()) {
     // Programs, images and revisions may differ in files that no list names.
     out.lines.push_back({"contents", a.kind == b.kind ? a.kind : "artefact", short_hash(a.hash),

@@ -61,7 +61,11 @@ struct ArtefactDifference {
   std::vector<std::string> not_observed;  // what could not be compared, and why
   std::size_t packages = 0;               // compared on both sides
   std::size_t variables = 0;
+  bool contents = false;       // both have a hash, and the hashes were compared
   bool same_artefact = false;  // both are one thing, not only alike
+
+  /// Nothing of what the two are was seen on both sides, so that they are alike is not known.
+  bool unseen() const { return lines.empty() && packages == 0 && !contents; }
 };
 
 /// What b has otherwise than a. Names of variants are the caller's to fill in.

@@ -120,6 +120,21 @@ TEST(ArtefactDifference, WhatIsNotListedIsNotEqual) {
   EXPECT_THAT(none.not_observed, ElementsAre("packages: image.list_packages is not set"));
 }
 
+TEST(ArtefactDifference, OfWhatWasNeverMadeNothingIsKnown) {
+  ArtefactIdentity a;
+  a.kind = "venv";
+  a.name = a.path = "/nowhere";
+  a.environment = {{"X", "1"}};
+  const auto twice = artefact_difference(a, a);
+  EXPECT_TRUE(twice.unseen());
+  EXPECT_FALSE(twice.same_artefact) << "one path, and nothing there";
+  EXPECT_THAT(twice.not_observed, ElementsAre("contents: neither has a hash"));
+  const auto one = artefact_difference(sample(), a);
+  EXPECT_THAT(lines(one), ::testing::Not(::testing::Contains(HasSubstr("python"))));
+  EXPECT_THAT(one.not_observed, ::testing::Contains("contents: venv /nowhere has no hash"));
+  EXPECT_FALSE(artefact_difference(sample(), sample()).unseen());
+}
+
 TEST(ArtefactIdentity, InWordsAndJson) {
   EXPECT_EQ(identity_text(sample(), " - "),
             "wheel dist/a.whl - engine 1.0 - commit 837eae645812 - Python 3.11.2 - hash "
