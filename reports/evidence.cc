@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "harness/contract/view.h"
@@ -21,31 +20,6 @@ using verdict::RunRecord;
 
 constexpr const char* kClocks[] = {"process",     "port",    "health", "models",
                                    "first_token", "capture", "steady"};
-
-double seconds(std::int64_t earlier, std::int64_t later) {
-  return static_cast<double>(contract::elapsed_ns(earlier, later)) / 1e9;
-}
-
-void raise(std::map<std::string, double>& into, const std::string& name, double value) {
-  const auto [it, fresh] = into.emplace(name, value);
-  if (!fresh) it->second = std::max(it->second, value);
-}
-
-// When each rank was started: its end less how long it lived, else the first thing it said; under
-// -1 the first start of all.
-std::map<int, std::int64_t> starts(const trace::Trace& trace) {
-  std::map<int, std::int64_t> out;
-  for (const trace::Event& e : trace.events) {
-    std::int64_t t = e.t_ns;
-    const double wall = e.ev == "process_end" ? e.real("wall_s") : 0;
-    if (wall > 0 && wall < 1e7) t -= static_cast<std::int64_t>(wall * 1e9);
-    for (const int rank : {contract::rank_of(e, -1), -1}) {
-      const auto [it, fresh] = out.emplace(rank, t);
-      if (!fresh) it->second = std::min(it->second, t);
-    }
-  }
-  return out;
-}
 
 // The rows: what a figure is called, and from when on it can be known.
 struct Wanted {
@@ -247,59 +221,6 @@ bool EvidenceRow::observed() const {
   return std::any_of(cells.begin(), cells.end(), [](const auto& cell) { return cell.observed(); });
 }
 
-RunEvidence run_evidence(const RunRecord& run) {
-  RunEvidence out;
-  const std::map<int, std::int64_t> start = starts(run.trace);
-  std::map<std::pair<int, std::string>, std::int64_t> begun;
-  std::map<std::string, std::map<int, double>> phases;
-  std::set<std::pair<int, std::string>> struck;
-  std::int64_t ok = 0, ended = 0;
-  for (const trace::Event& e : run.trace.events) {
-    const int rank = contract::rank_of(e, -1);
-    if (e.ev == "ready") {
-      const std::string clock(contract::text(e, "clock"));
-      if (clock.empty() || !struck.insert({rank, clock}).second) continue;
-      raise(out.clocks_s, clock, seconds(start.at(rank), e.t_ns));
-    } else if (e.ev == "phase_begin") {
-      begun[{rank, std::string(contract::text(e, "phase"))}] = e.t_ns;
-    } else if (e.ev == "phase_end") {
-      const std::string phase(contract::text(e, "phase"));
-      const auto it = begun.find({rank, phase});
-      if (it == begun.end() || e.t_ns < it->second) continue;
-      phases[phase][rank] += seconds(it->second, e.t_ns);
-      begun.erase(it);
-    } else if (e.ev == "request" && (rank <= 0 || e.src != "channel")) {
-      // Every rank of one engine tells of the same; who asks from outside tells once.
-      ++ended;
-      ok += e.flag("ok") ? 1 : 0;
-    }
-  }
-  for (const auto& [phase, ranks] : phases) {
-    for (const auto& [rank, value] : ranks) raise(out.phases_s, phase, value);
-  }
-  // A figure of that name was made by who knows the target better.
-  for (const auto& [name, value] : run.figures) {
-    if (!std::isfinite(value) || !name.ends_with("_s")) continue;
-    const std::string stem = name.substr(0, name.size() - 2);
-    const auto& known = trace::phases();
-    if (std::find(known.begin(), known.end(), stem) != known.end()) {
-      out.phases_s[stem] = value;
-    } else if (stem.starts_with("time_to_")) {
-      out.clocks_s[stem.substr(8)] = value;
-    }
-  }
-  const bool tells = run.trace.emits().count("request") > 0;
-  if (ended > 0 || (tells && std::any_of(run.trace.events.begin(), run.trace.events.end(),
-                                         [](const trace::Event& e) {
-                                           return e.ev == "phase_begin" &&
-                                                  contract::text(e, "phase") == "serve";
-                                         }))) {
-    out.requests_ok = ok;
-    out.requests_ended = ended;
-  }
-  return out;
-}
-
 EvidenceTable evidence_of(const ScenarioReport& scenario) {
   EvidenceTable out;
   std::vector<Side> sides;
@@ -381,59 +302,6 @@ std::vector<Unseen> unseen(const EvidenceTable& table) {
       }
     }
   }
-  return out;
-}
-
-nlohmann::ordered_json evidence_json(const EvidenceTable& table) {
-  using Json = nlohmann::ordered_json;
-  Json rows = Json::array(), excerpts = Json::array();
-  for (const EvidenceRow& row : table.rows) {
-    Json cells = Json::array();
-    for (const EvidenceCell& cell : row.cells) {
-      Json one;
-      one["value"] = cell.value && std::isfinite(*cell.value) ? Json(*cell.value) : Json(nullptr);
-      one["text"] = cell.observed() ? Json(cell.text) : Json(nullptr);
-      one["not_observed"] = cell.observed() ? Json(nullptr) : Json(cell.why);
-      cells.push_back(std::move(one));
-    }
-    Json item;
-    item["group"] = row.group;
-    item["name"] = row.name;
-    item["label"] = row.label;
-    item["unit"] = row.unit;
-    item["cells"] = std::move(cells);
-    rows.push_back(std::move(item));
-  }
-  for (const LogExcerpt& excerpt : table.excerpts) {
-    Json item;
-    item["side"] = table.sides.at(excerpt.side);
-    item["source"] = excerpt.source;
-    item["lines"] = excerpt.lines;
-    item["fault_line"] = excerpt.fault ? Json(*excerpt.fault) : Json(nullptr);
-    excerpts.push_back(std::move(item));
-  }
-  Json out;
-  out["sides"] = table.sides;
-  out["rows"] = std::move(rows);
-  out["excerpts"] = std::move(excerpts);
-  return out;
-}
-
-nlohmann::ordered_json run_evidence_json(const RunRecord& run) {
-  using Json = nlohmann::ordered_json;
-  const RunEvidence evidence = run_evidence(run);
-  const auto integer = [](const std::optional<std::int64_t>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
-  Json out;
-  out["clocks_s"] = Json::object();
-  for (const auto& [name, value] : evidence.clocks_s)
-    if (std::isfinite(value)) out["clocks_s"][name] = value;
-  out["phases_s"] = Json::object();
-  for (const auto& [name, value] : evidence.phases_s)
-    if (std::isfinite(value)) out["phases_s"][name] = value;
-  out["requests_ok"] = integer(evidence.requests_ok);
-  out["requests_ended"] = integer(evidence.requests_ended);
   return out;
 }
 
