@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/scenario/check.h"
+#include "harness/scenario/safe_values.h"
 
 namespace warmgate::scenario {
 namespace {
@@ -40,11 +41,6 @@ bool is_hex(std::string_view text, std::size_t least, std::size_t most) {
          text.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
 }
 
-bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(),
-                     [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-}
-
 bool has_scheme(std::string_view url, std::initializer_list<std::string_view> schemes) {
   return std::any_of(schemes.begin(), schemes.end(), [&](std::string_view scheme) {
     return url.size() > scheme.size() && url.substr(0, scheme.size()) == scheme;
@@ -61,6 +57,7 @@ class Judge {
   }
 
   // A value that is handed to a program as one word. Beginning with '-' it would be an option.
+  // A file of such a name is there as ./-name.
   bool word(const std::vector<std::string>& keys, const std::string& value,
             std::string_view what) const {
     if (value.empty()) {
@@ -76,12 +73,6 @@ class Judge {
     return false;
   }
 
-  void path(const std::vector<std::string>& keys, const std::string& value,
-            std::string_view what) const {
-    if (value.empty()) wrong(keys, fmt::format("empty; {}", what));
-    if (has_control(value)) wrong(keys, fmt::format("{} holds control characters", shown(value)));
-  }
-
   void wheel(std::vector<std::string> keys, const WheelSource& wheel) const {
     const auto at = [&](const char* key) {
       std::vector<std::string> out = keys;
@@ -90,7 +81,7 @@ class Judge {
     };
     if (wheel.path.empty() && wheel.url.empty() && wheel.commit.empty())
       wrong(keys, "names no wheel; give path, url with sha256, or commit");
-    if (!wheel.path.empty()) path(at("path"), wheel.path, "a file that ends in .whl");
+    if (!wheel.path.empty()) word(at("path"), wheel.path, "a file that ends in .whl");
     if (!wheel.sha256.empty() && !is_hex(wheel.sha256, 64, 64))
       wrong(at("sha256"), fmt::format("expected 64 hex digits, got {}", shown(wheel.sha256)));
     if (!wheel.url.empty()) {
@@ -127,14 +118,21 @@ class Judge {
   void worktree(const WorktreeSource& tree) const {
     word({"worktree", "revision"}, tree.revision, "a commit, tag or branch");
     if (tree_->find("worktree")->find("repo"))
-      path({"worktree", "repo"}, tree.repo, "a repository");
+      word({"worktree", "repo"}, tree.repo, "a repository");
     if (!tree.built_from.empty())
       word({"worktree", "native", "built_from"}, tree.built_from, "a commit");
     if (const NodePtr native = tree_->find("worktree")->find("native")) {
+      if (native->find("venv"))
+        word({"worktree", "native", "venv"}, tree.venv, "the folder of a virtual environment");
       if (native->find("wheel")) wheel({"worktree", "native", "wheel"}, tree.wheel);
       if (!native->find("wheel") && !native->find("venv"))
         wrong({"worktree", "native"}, "names no environment; give venv or wheel");
     }
+    if (!tree.package.empty() && !is_distribution(tree.package))
+      wrong({"worktree", "package"},
+            fmt::format("{} is no name of a distribution", shown(tree.package)));
+    for (const std::string& item : tree.native_paths)
+      word({"worktree", "native_paths"}, item, "a glob of the repository");
     for (const auto* list : {&tree.python_path, &tree.native_files}) {
       const char* key = list == &tree.python_path ? "python_path" : "native_files";
       for (const std::string& item : *list) {
@@ -233,7 +231,7 @@ void check_artefact(const Artefact& artefact, const Target& target, const NodePt
     case Kind::kCommand:
       break;
     case Kind::kVenv:
-      judge.path({"venv"}, artefact.venv, "the folder of a virtual environment");
+      judge.word({"venv"}, artefact.venv, "the folder of a virtual environment");
       break;
     case Kind::kWheel:
       judge.wheel({"wheel"}, artefact.wheel);

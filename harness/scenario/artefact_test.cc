@@ -162,6 +162,18 @@ TEST_F(Artefacts, WhatAProgramWouldTakeForAnOptionIsRefused) {
   EXPECT_THAT(problems(command("image: ''\n")), HasSubstr("empty; a reference"));
   EXPECT_THAT(problems(command("wheel: {path: a.whl, python: -c}\n")),
               HasSubstr("begins with '-'"));
+  for (const char* line : {"venv: -rf", "wheel: -r/etc/passwd", "wheel: {path: -r/etc/passwd}",
+                           "worktree: {revision: a, repo: --upload-pack=x}",
+                           "worktree: {revision: a, native: {venv: -rf}}",
+                           "worktree: {revision: a, native: {wheel: -r/etc/passwd}}",
+                           "worktree: {revision: a, native_paths: [--all]}"}) {
+    EXPECT_THAT(problems(command(line + std::string("\n"))),
+                ::testing::AllOf(HasSubstr("s.yaml:3:"), HasSubstr("begins with '-'")))
+        << line;
+  }
+  EXPECT_THAT(problems(command("worktree: {revision: a, package: -r/etc/passwd}\n")),
+              HasSubstr("s.yaml:3:34: worktree.package: '-r/etc/passwd' is no name of a dist"));
+  EXPECT_EQ(problems(command("venv: ./-rf\n")), "");
   EXPECT_THAT(problems(command("worktree: \"a\\nb\"\n")), HasSubstr("control characters"));
   EXPECT_THAT(problems(command("command: ['']\n")), HasSubstr("it is empty"));
 }

@@ -1,6 +1,7 @@
 #include "harness/scenario/assemble_server.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -83,7 +84,8 @@ std::string store_state(const std::string& text, const std::string& folder) {
   if (text == "cold" || text == "warm") return text;
   const std::string copy = text.rfind("copy:", 0) == 0 ? "copy:" : "";
   const std::string rest = text.substr(copy.size());
-  if (rest.rfind('~', 0) == 0) return text;
+  if (const char* home = std::getenv("HOME"); home != nullptr && (rest + "/").rfind("~/", 0) == 0)
+    return copy + fs::path(home + rest.substr(1)).lexically_normal().string();
   return copy + (fs::path(folder) / rest).lexically_normal().string();
 }
 

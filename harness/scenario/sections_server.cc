@@ -35,7 +35,9 @@ Field member() {
       named("env", "added to the target's environment", Keys::kEnvironment, element(Type::kText)));
   Field offset =
       ranged("clock_offset", Type::kSeconds,
-             "seconds that its log's clock is ahead of this machine's; may be negative", -1e6, 1e6);
+             "seconds that its log's clock is ahead of this machine's; may be negative. Taken off "
+             "the times that the log prints; events stand at the times of arrival",
+             -1e6, 1e6);
   fields.push_back(std::move(offset));
   return object("", "one command of several", std::move(fields));
 }

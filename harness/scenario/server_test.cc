@@ -159,6 +159,47 @@ TEST_F(Servers, MistakesAreNamedWithTheirPlace) {
               HasSubstr("exclude each other"));
 }
 
+// They become words of a command line, a line of a request, or a folder that is written to.
+TEST_F(Servers, ValuesThatWouldBeSomethingElseThanTheySayAreRefused) {
+  const std::string base = "    preset: vllm\n    model: m\n";
+  for (const char* host : {"-x y\\n", "a b", "--flag", "", "a/b", "x\\r\\nHost: y", "::x", "[::1]",
+                           "a:b", "fe80::1%"}) {
+    EXPECT_THAT(wrong(base + "    host: \"" + host + "\"\n"),
+                AllOf(HasSubstr("s.yaml:6:11: target.server.host: "),
+                      HasSubstr("is no name or address of a host")))
+        << host;
+  }
+  for (const char* host :
+       {"127.0.0.1", "::1", "fe80::1%eth0", "localhost", "node-1.cluster", "::ffff:10.0.0.1"}) {
+    EXPECT_THAT(wrong(base + "    host: \"" + host + "\"\n"), IsEmpty()) << host;
+  }
+  EXPECT_THAT(wrong("    members:\n      a: {command: [x], port: 80, host: -h}\n"),
+              HasSubstr("members.a.host: '-h' is no name or address"));
+  EXPECT_THAT(wrong("    preset: vllm\n    model: --trust-remote-code\n"),
+              HasSubstr("target.server.model: '--trust-remote-code' begins with '-'"));
+  EXPECT_THAT(wrong("    preset: vllm\n    model: ./-odd\n"), IsEmpty());
+  EXPECT_THAT(wrong(base + "    cwd: \"a\\nb\"\n"), HasSubstr("holds control characters"));
+}
+
+TEST_F(Servers, AStoreIsNoSystemFolder) {
+  const std::string base = "    preset: vllm\n    model: m\n    cache: {engine: \"";
+  const std::string home = std::getenv("HOME") ? std::getenv("HOME") : "/root";
+  for (const std::string& folder :
+       {std::string("/"), std::string("copy:/"), std::string("copy://"), std::string("/tmp/.."),
+        std::string("/etc"), std::string("copy:/etc/ssl"), std::string("/usr/lib/x"),
+        std::string("/proc/self/root"), std::string("/tmp"), home, "copy:" + home + "/",
+        std::string("~"), std::string("copy:~/")}) {
+    EXPECT_THAT(
+        wrong(base + folder + "\"}\n"),
+        AllOf(HasSubstr("s.yaml:6:21: target.server.cache.engine: "), HasSubstr(", and no store")))
+        << folder;
+  }
+  EXPECT_THAT(wrong(base + "copy:\"}\n"), HasSubstr("got nothing"));
+  for (const char* folder : {"/tmp/store", "copy:~/stores/a", "../e", "/opt/caches/engine"}) {
+    EXPECT_THAT(wrong(base + folder + "\"}\n"), IsEmpty()) << folder;
+  }
+}
+
 TEST_F(Servers, MembersThatAreNotThere) {
   EXPECT_THAT(wrong(std::string(kMembers) + "    ask: decod\n"),
               HasSubstr("target.server.ask: there is no member 'decod'; did you mean decode?"));

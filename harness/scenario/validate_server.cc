@@ -6,6 +6,7 @@
 
 #include "harness/scenario/assemble_server.h"
 #include "harness/scenario/problems.h"
+#include "harness/scenario/safe_values.h"
 
 namespace warmgate::scenario {
 namespace {
@@ -27,9 +28,8 @@ class ServerCheck {
     if (const NodePtr stop = node_.find("stop")) words(*stop);
     asked();
     requests(workload);
-    for (const auto& [name, value] : texts_of(node_.find("cache"))) {
-      if (value->text.empty()) say(*value, "expected cold, warm, or a folder, got nothing");
-    }
+    if (const NodePtr model = node_.find("model")) word(*model, "a path or a model's name");
+    for (const auto& [name, value] : texts_of(node_.find("cache"))) store(name, *value);
   }
 
  private:
@@ -42,7 +42,36 @@ class ServerCheck {
     return out;
   }
 
+  // What the preset puts into a command as one word. A file of such a name is there as ./-name.
+  void word(const Node& node, const std::string& what) {
+    if (node.text.empty()) say(node, "empty; " + what);
+    if (has_control(node.text)) say(node, shown(node.text) + " holds control characters");
+    if (node.text.rfind('-', 0) == 0) {
+      say(node, fmt::format("{} begins with '-', so a program would take it for an option; {}",
+                            shown(node.text), what));
+    }
+  }
+
+  // Its files are counted, watched and copied, and the engine writes into it.
+  void store(const std::string& name, const Node& node) {
+    const std::string& text = node.text;
+    if (text.empty() || text == "copy:") {
+      say(node, "expected cold, warm, or a folder, got nothing");
+    }
+    const auto asked = server_.cache.find(name);
+    if (asked == server_.cache.end() || text.empty() || text == "cold" || text == "warm") return;
+    const std::string folder =
+        asked->second.rfind("copy:", 0) == 0 ? asked->second.substr(5) : asked->second;
+    if (const std::string why = why_no_store(folder); !why.empty())
+      say(node, fmt::format("{} is {}, and no store", shown(folder), why));
+  }
+
   void check(const ServerMember& member, const Node& at) {
+    if (const NodePtr host = at.find("host"); host && !is_host(host->text))
+      say(*host, shown(host->text) + " is no name or address of a host");
+    if (const NodePtr cwd = at.find("cwd"); cwd && has_control(cwd->text))
+      say(*cwd, shown(cwd->text) + " holds control characters");
+
     if (member.argv.empty() && server_.preset.empty()) {
       report_(at.place, at.path + ".command",
               "missing; program and arguments, or a preset that knows them");
