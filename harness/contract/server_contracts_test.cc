@@ -69,6 +69,24 @@ TEST(StoresDeclared, WrittenElsewhere) {
   EXPECT_EQ(result.findings[0].events.size(), 2u);
 }
 
+TEST(StoresDeclared, AWarmStoreThatWasNotUsed) {
+  Server t;
+  t.store(prepared("triton", "warm", true, "warm"));
+  t.store({{"store", "triton"},
+           {"path", "/run/triton"},
+           {"status", "rebuilt"},
+           {"files", 4},
+           {"held", 3},
+           {"example", "h/add.cubin"}});
+  const Result result = judge_named("stores-declared", t);
+  EXPECT_EQ(result.state, State::kBroken);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].key, "rebuilt/triton");
+  EXPECT_EQ(result.findings[0].message,
+            "the store triton was warm with 3 files, and was not used: 4 files made before ready, "
+            "e.g. h/add.cubin");
+}
+
 TEST(StoresDeclared, GrowthOfWhatHoldsNoCompilationsIsANote) {
   Server t;
   t.store({{"store", "hub"}, {"path", "/h"}, {"status", "grew"}, {"files", 1}, {"example", "x"}});

@@ -16,8 +16,8 @@ class StoresDeclared : public Contract {
  public:
   std::string_view name() const override { return kStoresDeclared; }
   std::string_view promise() const override {
-    return "cache stores are in the state that was asked for, and written only where they were "
-           "told to be";
+    return "cache stores are in the state that was asked for, used where they are warm, and "
+           "written only where they were told to be";
   }
   std::vector<std::string> needs() const override { return {}; }
 
@@ -37,6 +37,8 @@ class StoresDeclared : public Contract {
         if (!e.flag("reached", true)) result.notes.push_back(not_reached(e, store, i));
       } else if (status == "outside") {
         result.findings.push_back(outside(view, told, e, store, i));
+      } else if (status == "rebuilt") {
+        result.findings.push_back(rebuilt(e, store, i));
       } else if (status == "downloaded" || status == "grew") {
         // A cold store of downloads was asked to be filled.
         const auto it = told.find(store);
@@ -71,6 +73,18 @@ class StoresDeclared : public Contract {
       f.seen += fmt::format(", e.g. {}", example);
     f.message = fmt::format("the store {} was written at its default place: {}", store, f.seen);
     if (it != told.end()) f.events.push_back(it->second);
+    return f;
+  }
+
+  static Finding rebuilt(const trace::Event& e, const std::string& store, std::size_t i) {
+    Finding f = base("rebuilt/" + store, i);
+    const auto held = counted(static_cast<std::size_t>(e.num("held", 1)), "file");
+    f.expected = "what the warm store holds is used";
+    f.seen = fmt::format("{} made before ready, e.g. {}",
+                         counted(static_cast<std::size_t>(e.num("files", 1)), "file"),
+                         text(e, "example"));
+    f.message =
+        fmt::format("the store {} was warm with {}, and was not used: {}", store, held, f.seen);
     return f;
   }
 

@@ -60,7 +60,8 @@ struct Watched {
   std::int64_t looked_ns = 0;  // when the last look began
   std::set<std::string> said;  // kernels with their folder
   std::uint64_t files = 0;     // new ones: outside, or after ready where nothing is compiled
-  std::string example;
+  std::uint64_t early = 0;     // new ones, or old ones made anew, before ready
+  std::string example, early_example;
   std::vector<std::string> empty;  // of a store of downloads: files without contents so far
 };
 
@@ -154,7 +155,11 @@ struct Census::Impl {
         }
         const bool late =
             ready != 0 && ((file.after_look && w.looked_ns > ready) || at > ready + kFileClock);
-        if (late) appeared(w, file, std::clamp(at, ready, trace::now_ns()));
+        if (late) {
+          appeared(w, file, std::clamp(at, ready, trace::now_ns()));
+        } else if (file.after_look && w.early++ == 0) {
+          w.early_example = file.path;
+        }
       });
       w.looked_ns = began;
     }
@@ -198,9 +203,25 @@ struct Census::Impl {
     }
   }
 
+  // As many files as it held were made while it started: what was there was of no use.
+  void rebuilt(const Watched& w) {
+    const PreparedStore& s = w.store;
+    const bool warm = !s.asked.empty() && s.asked != "cold" && s.files > 0 && s.counted_all;
+    if (w.elsewhere || !s.compiled || !warm || w.early < s.files) return;
+    trace::Event e = event("store", trace::now_ns());
+    e.body.add("store", std::string_view(s.name));
+    e.body.add("path", std::string_view(w.watch.root().native()));
+    e.body.add("status", std::string_view("rebuilt"));
+    e.body.add("files", static_cast<std::int64_t>(w.early));
+    e.body.add("held", static_cast<std::int64_t>(s.files));
+    e.body.add("example", std::string_view(w.early_example));
+    emit(std::move(e));
+  }
+
   void end() {
     for (auto& each : watched) {
       Watched& w = *each;
+      rebuilt(w);
       for (const std::string& path : w.empty) {
         std::error_code ec;
         const fs::path full = w.watch.root() / path;

@@ -1,5 +1,6 @@
 #include "harness/target/server/census.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -72,6 +73,35 @@ TEST_F(CensusTest, WhatIsThereBeforeReadyIsNotLate) {
   EXPECT_THAT(events, IsEmpty());
   EXPECT_EQ(result.compiled_files, 0u);
   EXPECT_GT(result.polls, 0u);
+}
+
+TEST_F(CensusTest, AWarmStoreThatIsMadeAnewWasNotUsed) {
+  const auto told = [this](const std::string& asked, int made, bool replaced) {
+    events.clear();
+    const TempDir own;
+    for (int i = 0; i < 3; ++i) write(own.path() / fmt::format("h{}/k.cubin", i));
+    PreparedStore warm = store("triton", own.path());
+    warm.asked = asked;
+    warm.files = 3;
+    Census census(options({warm}), emit());
+    census.start();
+    for (int i = 0; i < made; ++i) {
+      const fs::path path = own.path() / fmt::format("h{}/k.cubin", replaced ? i : i + 3);
+      write(path.string() + ".tmp");
+      fs::rename(path.string() + ".tmp", path);
+    }
+    past_the_file_clock();
+    census.ready(trace::now_ns());
+    (void)census.stop();
+    std::string out;
+    for (const auto& e : events) out += e.str("status") + " " + std::to_string(e.num("held"));
+    return out;
+  };
+  EXPECT_EQ(told("warm", 3, true), "rebuilt 3");
+  EXPECT_EQ(told("copy:/x", 3, false), "rebuilt 3");
+  EXPECT_EQ(told("warm", 2, true), "");  // a part is what a new version of one kernel leaves
+  EXPECT_EQ(told("cold", 3, true), "");
+  EXPECT_EQ(told("", 3, true), "");
 }
 
 TEST_F(CensusTest, LateFilesAreCompilations) {

@@ -95,6 +95,7 @@ void LogFollower::said(const Said& said) {
       }
       return;
     case Said::What::kReady:
+      said_ready_ = said_ready_ || !ended_by_us_;
       if (!ended_by_us_) sink_.add(event("ready", {{"clock", "log"}}, t));
       return;
     default:
@@ -131,14 +132,18 @@ void LogFollower::mark_end(bool well) {
   ending.asked = well;
   ending.deadline = !well;
   before_end_ = reader_->so_far(ending);
+  if (well) close_phases(trace::now_ns());
+  ended_by_us_ = true;
+}
+
+void LogFollower::close_phases(std::int64_t t_ns) {
   for (auto& [worker, phase] : phases_) {
-    if (!well || phase.empty()) continue;
+    if (phase.empty()) continue;
     trace::json body = {{"phase", phase}, {"status", "ok"}, {"inferred", true}};
     if (!worker.empty()) body["worker"] = worker;
-    sink_.add(event("phase_end", std::move(body), trace::now_ns()));
+    sink_.add(event("phase_end", std::move(body), t_ns));
     phase.clear();
   }
-  ended_by_us_ = true;
 }
 
 void LogFollower::figures(const explain::Reading& reading, std::int64_t t_ns) {
@@ -155,10 +160,12 @@ void LogFollower::fault(const explain::Reading& reading) {
   const bool broke = reading.outcome == "crashed" || reading.outcome == "failed";
   if (!broke || !reading.fingerprint || reading.fingerprint->type.empty()) return;
   std::int64_t t = last_ns_;
+  std::optional<double> log_s;  // by the log's own clock, as this machine's would say it
   for (const explain::Moment& moment : reading.moments) {
     if (moment.sort != "cause") continue;
     const auto arrived = causes_.find({moment.source, moment.line});
     if (arrived != causes_.end()) t = arrived->second;
+    if (moment.at_s) log_s = *moment.at_s - member_.clock_offset_s;
     break;
   }
   trace::json body = {{"type", reading.fingerprint->type},
@@ -168,6 +175,7 @@ void LogFollower::fault(const explain::Reading& reading) {
   if (reading.failing_phase) body["phase"] = *reading.failing_phase;
   if (reading.failing_worker) body["worker"] = *reading.failing_worker;
   if (!member_.alone) body["member"] = member_.name;
+  if (log_s) body["log_s"] = *log_s;
   trace::json& stack = body["stack"] = trace::json::array();
   for (const explain::Fingerprint& frame : reading.frames) {
     stack.push_back({{"function", frame.function}, {"file", frame.file}});
@@ -177,7 +185,7 @@ void LogFollower::fault(const explain::Reading& reading) {
   sink_.add(std::move(out));
 }
 
-void LogFollower::close(const explain::Ending& ending, bool ours) {
+void LogFollower::close(const explain::Ending& ending, bool ours, bool started) {
   if (!reader_) return;
   // What it said after our signal is no cause of anything.
   const explain::Reading whole = reader_->finish(ending);
@@ -190,9 +198,14 @@ void LogFollower::close(const explain::Ending& ending, bool ours) {
                    {"pid", 0},
                    {"log", member_.name},
                    {"clock_offset_s", member_.clock_offset_s},
+                   {"times", "arrival"},
                    {"emits", {"phase_begin", "phase_end", "skip", "fault", "ready"}}},
                   first_ns_));
   figures(reading, t);
+  const std::string failing = reading.failing_phase.value_or("");
+  const bool up =
+      failing.empty() || failing == "ready" || failing == "serve" || failing == "shutdown";
+  if ((started || said_ready_) && up) close_phases(t);
   fault(reading);
   trace::json body = explain::to_json(reading);
   for (const char* bulky : {"moments", "unplaced_lines", "phases"}) body.erase(bulky);

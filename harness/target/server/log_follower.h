@@ -17,10 +17,10 @@ namespace warmgate::target {
 
 struct LogMember {
   std::string name;
-  int rank = 0;         // of the member among the workers
-  bool alone = true;    // the only member: ranks of its log are the run's
-  std::string grammar;  // of its log
-  double clock_offset_s = 0;
+  int rank = 0;               // of the member among the workers
+  bool alone = true;          // the only member: ranks of its log are the run's
+  std::string grammar;        // of its log
+  double clock_offset_s = 0;  // taken off the log's own times; events stand at those of arrival
 };
 
 /// One member's. Not thread-safe but for capture_end_ns().
@@ -41,14 +41,17 @@ class LogFollower {
   /// phases whose ends its log never told are over; their `phase_end` says `inferred`.
   void mark_end(bool well);
   /// Last words, then `fault` where the log names a cause, `counter` for figures that are ours,
-  /// `hello` with what could have been seen, and `reading`. `ours`: we ended it.
-  void close(const explain::Ending& ending, bool ours);
+  /// `hello` with what could have been seen, and `reading`. `ours`: we ended it. `started`: it was
+  /// up, whatever came later, so phases that nobody saw end are over unless it failed before
+  /// it served; their `phase_end` says `inferred`.
+  void close(const explain::Ending& ending, bool ours, bool started);
   /// When the log spoke of capturing last, or that phase ended; 0 = neither yet.
   std::int64_t capture_end_ns() const { return capture_end_ns_.load(); }
 
  private:
   void said(const explain::Said& said);
   void phase(const explain::Said& said, bool begins);
+  void close_phases(std::int64_t t_ns);
   void phase_event(bool begins, const std::string& phase, const explain::Said& said,
                    std::int64_t t);
   trace::Event event(std::string ev, trace::json body, std::int64_t t_ns) const;
@@ -67,6 +70,7 @@ class LogFollower {
   std::size_t skips_ = 0;
   std::atomic<std::int64_t> capture_end_ns_{0};
   bool ended_by_us_ = false;
+  bool said_ready_ = false;
 };
 
 }  // namespace warmgate::target

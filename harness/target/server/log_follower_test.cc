@@ -54,7 +54,7 @@ TEST_F(Followed, AHealthyStartGoesThroughItsPhases) {
   LogFollower log(grammars(), {"server", 0, true, "vllm", 0}, events_);
   feed(log, "01-vllm-healthy-tp2-cold.log");
   log.mark_end(true);
-  log.close({}, true);
+  log.close({}, true, false);
   std::set<std::string> begun;
   std::map<std::pair<std::string, std::string>, int> open;
   for (const trace::Event& e : events_.trace.events) {
@@ -83,12 +83,57 @@ TEST_F(Followed, AHealthyStartGoesThroughItsPhases) {
   EXPECT_EQ(events_.of("reading")[0]->str("engine"), "vllm");
 }
 
+// Logs announce what begins, and nothing begins after the last capture.
+TEST_F(Followed, WhatWasUpHadEndedItsStartEvenIfItFellLater) {
+  const auto left_open = [this](const std::string& sample, bool started) {
+    events_.trace.events.clear();
+    LogFollower log(grammars(), {"server", 0, true, "vllm", 0}, events_);
+    feed(log, sample);
+    explain::Ending ending;
+    ending.exit_code = 1;
+    log.close(ending, false, started);
+    std::map<std::string, int> open;
+    for (const trace::Event& e : events_.trace.events) {
+      if (e.ev == "phase_begin") ++open[e.str("phase")];
+      if (e.ev == "phase_end") --open[e.str("phase")];
+    }
+    std::set<std::string> out;
+    for (const auto& [phase, count] : open)
+      if (count != 0) out.insert(phase);
+    return out;
+  };
+  // It said ready itself, and then fell.
+  EXPECT_THAT(left_open("01-vllm-healthy-tp2-cold.log", false), Not(Contains("capture")));
+  // It fell while it warmed up, so what was open then never ended, whoever said ready.
+  const std::set<std::string> open = left_open("04-vllm-sampler-oom-rank1.log", false);
+  EXPECT_THAT(open, Contains("capture"));
+  EXPECT_EQ(left_open("04-vllm-sampler-oom-rank1.log", true), open);
+}
+
+TEST_F(Followed, TheClockOfAMemberIsTakenOffTheTimesThatItPrints) {
+  double at[2] = {0, 0};
+  for (const int i : {0, 1}) {
+    events_.trace.events.clear();
+    LogFollower log(grammars(), {"decode", 2, false, "vllm", 30.0 * i}, events_);
+    feed(log, "04-vllm-sampler-oom-rank1.log");
+    explain::Ending ending;
+    ending.exit_code = 1;
+    log.close(ending, false, false);
+    ASSERT_EQ(events_.of("fault").size(), 1u);
+    at[i] = events_.of("fault")[0]->real("log_s");
+    // Where it stands among the others' events is a matter of when it arrived here.
+    EXPECT_EQ(events_.of("hello")[0]->str("times"), "arrival");
+  }
+  EXPECT_GT(at[0], 0);
+  EXPECT_DOUBLE_EQ(at[0] - at[1], 30);
+}
+
 TEST_F(Followed, TheWorkerThatFailedFirstIsNamedWithItsFrames) {
   LogFollower log(grammars(), {"server", 0, true, "vllm", 0}, events_);
   const std::int64_t end = feed(log, "04-vllm-sampler-oom-rank1.log");
   explain::Ending ending;
   ending.exit_code = 1;
-  log.close(ending, false);
+  log.close(ending, false, false);
   ASSERT_EQ(events_.of("fault").size(), 1u);
   const trace::Event& fault = *events_.of("fault")[0];
   EXPECT_EQ(fault.rank, 1);
@@ -103,7 +148,7 @@ TEST_F(Followed, ARankIsTheMembersWhereThereAreSeveral) {
   feed(log, "04-vllm-sampler-oom-rank1.log");
   explain::Ending ending;
   ending.exit_code = 1;
-  log.close(ending, false);
+  log.close(ending, false, false);
   ASSERT_EQ(events_.of("fault").size(), 1u);
   EXPECT_EQ(events_.of("fault")[0]->rank, 2);
   EXPECT_EQ(events_.of("fault")[0]->str("member"), "decode");
@@ -114,7 +159,7 @@ TEST_F(Followed, WhatFollowsOurSignalIsNoCause) {
   feed(log, "01-vllm-healthy-tp2-cold.log");
   log.mark_end(true);
   feed(log, "04-vllm-sampler-oom-rank1.log");
-  log.close({}, true);
+  log.close({}, true, false);
   EXPECT_THAT(events_.of("fault"), IsEmpty());
 }
 
@@ -122,7 +167,7 @@ TEST_F(Followed, ALogOfNobodyClaimsNothing) {
   LogFollower log(grammars(), {"server", 0, true, "", 0}, events_);
   log.feed("stdout", "hello\nworld\n", 5);
   log.feed("stderr", std::string(100000, 'x'), 6);
-  log.close({}, false);
+  log.close({}, false, false);
   EXPECT_THAT(events_.trace.events, IsEmpty());
 }
 
@@ -130,7 +175,7 @@ TEST_F(Followed, WithoutGrammarsNothingIsRead) {
   LogFollower log(nullptr, {"server", 0, true, "vllm", 0}, events_);
   log.feed("stdout", "x\n", 5);
   log.mark_end(true);
-  log.close({}, true);
+  log.close({}, true, false);
   EXPECT_THAT(events_.trace.events, IsEmpty());
 }
 

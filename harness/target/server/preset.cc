@@ -60,6 +60,11 @@ Switches switches_of(const json& all, const char* key) {
   return out;
 }
 
+MetricsEndpoint metrics_of(const json& all, const char* key) {
+  const json from = all.value(key, json::object());
+  return {from.value("path", ""), from.value("kind", "none"), texts(from, "needs")};
+}
+
 Completion completion_of(const json& from, const Node& node) {
   Completion out;
   out.path = from.value("path", "");
@@ -117,8 +122,8 @@ ServerPreset read(const json& all, const Node& tree) {
   out.phases = texts(all, "phases");
   out.models = all.value("models", "");
   out.model_places = texts(all, "model_places");
-  const json metrics = all.value("metrics", json::object());
-  out.metrics = {metrics.value("path", ""), metrics.value("kind", "none"), texts(metrics, "needs")};
+  out.metrics = metrics_of(all, "metrics");
+  out.more_metrics = metrics_of(all, "more_metrics");
   if (const NodePtr node = tree.find("completion")) {
     out.completion = completion_of(all.value("completion", json::object()), *node);
   }
@@ -205,9 +210,10 @@ class PresetCheck {
         for (const Node::Entry& entry : map->entries) pointers(entry.value);
       }
     }
-    const NodePtr metrics = tree_.find("metrics");
-    const NodePtr kind = metrics ? metrics->find("kind") : nullptr;
-    if (kind && kind->text != "none") {
+    for (const char* key : {"metrics", "more_metrics"}) {
+      const NodePtr metrics = tree_.find(key);
+      const NodePtr kind = metrics ? metrics->find("kind") : nullptr;
+      if (!kind || kind->text == "none") continue;
       const NodePtr at = metrics->find("path");
       at ? path(at) : problems_.add(*metrics, "path is missing");
     }

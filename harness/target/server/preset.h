@@ -118,7 +118,7 @@ struct ServerPreset {
   /// Where a model named by id lies once it is downloaded; $NAME, ~ and {model} (with -- for /)
   /// are filled in. Empty: models are files.
   std::vector<std::string> model_places;
-  MetricsEndpoint metrics;
+  MetricsEndpoint metrics, more_metrics;  // the second is read beside the first where there is one
   std::vector<MetricName> metric_names;
   Completion completion;
   std::string log;  // grammar: fixtures/servers/log/LOG.yaml

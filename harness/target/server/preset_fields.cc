@@ -38,8 +38,8 @@ Field health() {
   return out;
 }
 
-Field metrics() {
-  return object("metrics", "its own counters",
+Field metrics(std::string_view key, std::string_view meaning) {
+  return object(key, meaning,
                 {text("path", "where they are"),
                  required(choice("kind", "their form", {"prometheus", "json", "none"})),
                  text_list("needs", "arguments without which they do not exist")});
@@ -141,7 +141,8 @@ const Field& server_preset_field() {
          required(health()),
          text("models", "path that lists what is served"),
          text_list("model_places", "where a model named by id lies once it is downloaded"),
-         required(metrics()),
+         required(metrics("metrics", "its own counters")),
+         metrics("more_metrics", "what stands elsewhere than metrics, and is read beside them"),
          metric_names(),
          required(completion()),
          required(name("log", "grammar of its log, in fixtures/servers/log")),

@@ -237,6 +237,16 @@ Metrics parse_metrics_json(std::string_view text) {
   return out;
 }
 
+std::optional<Metrics> both(std::optional<Metrics> first, std::optional<Metrics> second) {
+  if (!first || !second) return first ? std::move(first) : std::move(second);
+  for (MetricSample& each : second->samples) first->samples.push_back(std::move(each));
+  first->types.merge(second->types);
+  first->garbage_lines += second->garbage_lines;
+  first->duplicates += second->duplicates;
+  first->cut = first->cut || second->cut;
+  return first;
+}
+
 Metrics parse_metrics(std::string_view kind, std::string_view text) {
   return kind == "json" ? parse_metrics_json(text) : parse_prometheus(text);
 }

@@ -51,6 +51,9 @@ Metrics parse_metrics_json(std::string_view text);
 /// `kind` of MetricsEndpoint: prometheus | json.
 Metrics parse_metrics(std::string_view kind, std::string_view text);
 
+/// One reading of two endpoints: a figure that the first does not expose may stand in the second.
+std::optional<Metrics> both(std::optional<Metrics> first, std::optional<Metrics> second);
+
 /// What became of one figure between two readings.
 struct MetricDelta {
   std::string figure, metric;  // ours; theirs, the first name that was there

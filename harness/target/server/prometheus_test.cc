@@ -5,6 +5,9 @@
 
 #include <cmath>
 
+#include "harness/target/server/preset.h"
+#include "harness/target/test_support.h"
+
 namespace warmgate::target {
 namespace {
 
@@ -137,6 +140,39 @@ TEST(MetricsJson, TheLastIterationTheSumsAndTheCount) {
   EXPECT_EQ(seen.at("/list/1"), 8);
   EXPECT_EQ(seen.at("/iterations"), 2);
   EXPECT_EQ(seen.count("/name"), 0u);
+}
+
+// Each reading takes away what it gives: the second one holds the work in between.
+TEST(MetricsJson, IterationsOfTensorRtUnderOurNames) {
+  const ServerPreset preset = load_preset(testing::source("fixtures/servers/trtllm.yaml"));
+  ASSERT_EQ(preset.more_metrics.path, "/metrics");
+  ASSERT_EQ(preset.more_metrics.kind, "json");
+  const auto read = [&](const std::string& text) {
+    return both({}, parse_metrics(preset.more_metrics.kind, text));
+  };
+  const auto before = read(R"([{"iter":7,"kvCacheStats":{"maxNumBlocks":101256},
+      "specDecodingStats":{"numDraftTokens":30,"numAcceptedTokens":9}}])");
+  const auto after = read(R"([
+      {"iter":8,"kvCacheStats":{"maxNumBlocks":101256,"usedNumBlocks":3},
+       "specDecodingStats":{"numDraftTokens":3,"numAcceptedTokens":1}},
+      {"iter":9,"kvCacheStats":{"maxNumBlocks":101256,"usedNumBlocks":4},
+       "specDecodingStats":{"numDraftTokens":3,"numAcceptedTokens":2}}])");
+  std::map<std::string, double> seen;
+  for (const MetricDelta& each : compare_metrics(before, after, preset.metric_names))
+    if (each.value) seen[each.figure] = *each.value;
+  EXPECT_EQ(seen, (std::map<std::string, double>{
+                      {"accepted_tokens", 3}, {"draft_tokens", 6}, {"kv_blocks", 101256}}));
+  // Where the counters are exposed, they are what counts.
+  const auto counters = [](int n) {
+    return parse_prometheus("trtllm_spec_decode_num_draft_tokens_total " + std::to_string(n) +
+                            "\n");
+  };
+  for (const MetricDelta& each : compare_metrics(both(counters(10), before),
+                                                 both(counters(16), after), preset.metric_names)) {
+    if (each.figure != "draft_tokens") continue;
+    EXPECT_EQ(each.metric, "trtllm_spec_decode_num_draft_tokens_total");
+    EXPECT_EQ(each.value, 6);
+  }
 }
 
 TEST(MetricsJson, ObjectsEmptyListsAndGarbage) {

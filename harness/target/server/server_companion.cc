@@ -153,7 +153,7 @@ class ServerCompanion : public Companion {
       }
       ending.deadline = end.hung;
       ending.asked = end.finished || end.interrupted;
-      logs_[i]->close(ending, worker.killed_by_us);
+      logs_[i]->close(ending, worker.killed_by_us, served_);
     }
     if (!end.interrupted) settle_gpus();
   }
@@ -219,6 +219,7 @@ class ServerCompanion : public Companion {
       work.seed += 1;  // the prompts of the first try may be cached by now
       result = run_workload(work, emit, &cancel_);
     }
+    served_ = any_ok(result);
     if (cancel_.cancelled()) return;
     const std::int64_t now = trace::now_ns();
     for (trace::Event& event : figure_events(result, asked().rank, now)) {
@@ -294,18 +295,22 @@ class ServerCompanion : public Companion {
   }
 
   std::optional<Metrics> metrics() {
-    if (spec_.preset.metrics.kind == "none" || spec_.preset.metrics.path.empty()) return {};
+    return both(metrics_at(spec_.preset.metrics), metrics_at(spec_.preset.more_metrics));
+  }
+
+  std::optional<Metrics> metrics_at(const MetricsEndpoint& endpoint) {
+    if (endpoint.kind == "none" || endpoint.path.empty()) return {};
     HttpRequest request;
     request.host = asked().host;
     request.port = asked().port;
-    request.path = spec_.preset.metrics.path;
+    request.path = endpoint.path;
     HttpLimits limits;
     limits.first_byte_s = 5;
     limits.total_s = 10;
     limits.keep_bytes = 16 << 20;
     const HttpAnswer answer = http_call(request, limits, &cancel_);
     if (!answer.ok()) return {};
-    return parse_metrics(spec_.preset.metrics.kind, answer.body);
+    return parse_metrics(endpoint.kind, answer.body);
   }
 
   // A server that dies while a stranger has its port was not at fault. Only where its own name is
@@ -350,6 +355,7 @@ class ServerCompanion : public Companion {
   std::thread thread_;
   std::atomic<bool> finished_{false};
   std::size_t refused_ = 0;  // requests of a first try that came too early
+  bool served_ = false;      // a request was: every member was up. Of thread_, read after its end
   bool stopped_ = false;
 };
 
