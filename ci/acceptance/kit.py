@@ -13,6 +13,7 @@ import tarfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MOST_OF_A_FILE = 16 << 20
 DONE, UNEXPECTED, NOT_OBSERVED = "as expected", "unexpected", "not observed"
 
 
@@ -55,14 +56,19 @@ def find_fixtures():
     refuse("fixtures/servers/acceptance.json is nowhere; set WARMGATE_FIXTURES")
 
 
+def faults(fixtures):
+    with open(os.path.join(fixtures, "servers", "acceptance.json")) as file:
+        return json.load(file)
+
+
 class Kit:
     def __init__(self, args, folder):
         self.args, self.folder = args, folder
         self.warmgate, self.fixtures = find_warmgate(), find_fixtures()
-        with open(os.path.join(self.fixtures, "servers", "acceptance.json")) as file:
-            table = json.load(file)
+        table = faults(self.fixtures)
         if args.preset not in table["presets"]:
             refuse(f"no preset '{args.preset}'; there are {', '.join(table['presets'])}")
+        self.reasons = table["reasons"]
         self.how, self.default_config = table["presets"][args.preset], os.path.join(self.fixtures, table["config"])
         self.deadline = time.monotonic() + 60 * args.minutes
         self.model, self.healthy, self.files = args.model, None, []
@@ -118,14 +124,20 @@ class Kit:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w") as file:
             json.dump(body, file, indent=1)  # JSON is YAML
+        self.files.append(f"scenarios/{name}.yaml")
         return path
+
+    def below(self, folder):
+        found = [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]
+        return sorted(os.path.relpath(path, self.folder) for path in found if not os.path.islink(path))
 
     # warmgate, and what it says.
 
     def run(self, verb, name, *words, during=None):
         """The report of a command that writes one, as JSON; (report, exit code)."""
         report = os.path.join(self.folder, f"{name}.json")
-        argv = [self.warmgate, verb, *words, "--json", report, "--no-github"]
+        kept = os.path.join(self.folder, "kept", name)
+        argv = [self.warmgate, verb, *words, "--json", report, "--keep", kept, "--no-github"]
         left = max(1, self.deadline - time.monotonic())
         with open(os.path.join(self.folder, f"{name}.txt"), "wb") as out:
             process = subprocess.Popen(argv, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
@@ -141,7 +153,7 @@ class Kit:
                 process.send_signal(signal.SIGINT)
                 process.wait()
                 raise
-        self.files += [name + ".json", name + ".txt"]
+        self.files += [name + ".json", name + ".txt", *self.below(kept)]
         try:
             with open(report) as file:
                 return json.load(file), process.returncode
@@ -175,6 +187,12 @@ class Kit:
         self.steps.append({"step": name, "state": state, "seen": self.masked(text), "seconds": seconds})
         print(f"{state:13} {name:22} {self.masked(text)[:300]}  ({seconds} s)", flush=True)
 
+    def as_unpacked(self, name, text):
+        """Paths of our folder, which is gone in the end, as they are where the result is unpacked: the
+        repeat lines name files of it, a scenario what lies beside its own folder."""
+        up = "../" if name.startswith("scenarios/") else ""
+        return text.replace(self.folder + "/", up)
+
     def masked(self, text):
         for secret in secrets(self.args.command or []):
             text = text.replace(secret, "***")
@@ -188,7 +206,7 @@ class Kit:
         }
         with tarfile.open(self.args.out, "w:gz") as archive:
             def put(name, text):
-                raw = self.masked(text).encode()
+                raw = self.masked(self.as_unpacked(name, text)).encode()
                 entry = tarfile.TarInfo(f"acceptance-{self.args.preset}/{name}")
                 entry.size, entry.mtime, entry.mode = len(raw), int(time.time()), 0o644
                 archive.addfile(entry, io.BytesIO(raw))
@@ -198,7 +216,7 @@ class Kit:
                 path = os.path.join(self.folder, name)
                 if os.path.exists(path):
                     with open(path, errors="replace") as file:
-                        put(name, file.read())
+                        put(name, file.read(MOST_OF_A_FILE))
         return result
 
 
@@ -218,6 +236,14 @@ def reason_of(report):
 def broken(run):
     """Contracts that broke beyond what is allowed; sorted."""
     return sorted({contract["contract"] for contract in run.get("contracts", []) if contract["state"] == "broken"})
+
+
+def told(run):
+    """Whatever says why a run ended: its reason, what broke, the lines that look like a cause."""
+    texts = [run.get("reason", ""), run.get("kind", ""), run.get("signal", "")]
+    texts += [finding.get("message", "") for contract in run.get("contracts", []) if contract["contract"] == "starts" for finding in contract.get("findings", [])]
+    texts += [line for output in run.get("outputs", []) for line in output.get("matched", [])]
+    return [text for text in texts if isinstance(text, str)]
 
 
 def summary(run):

@@ -1,10 +1,11 @@
 """The steps, in order. Each returns what it saw, or raises NotObserved or Unexpected."""
 
 import os
+import re
 import socket
 import subprocess
 
-from kit import Kit, NotObserved, Unexpected, broken, reason_of, summary
+from kit import Kit, NotObserved, Unexpected, broken, reason_of, summary, told
 from processes import kill_worker
 
 
@@ -44,6 +45,7 @@ class Steps(Kit):
         self.files.append("shrink.txt")
         if done.returncode != 0:
             raise NotObserved(f"warmgate shrink ended with {done.returncode}: {(done.stdout + done.stderr).strip()[-300:]}")
+        self.files += self.below(out)
         return out
 
     def same_engine_twice(self):
@@ -70,12 +72,12 @@ class Steps(Kit):
             # the last --port counts; warmgate itself asks a port of its own, where nobody will answer
             words = [self.how.get("port_option", "--port"), str(holder.getsockname()[1])]
             run = self.one("busy-port", self.variant(words))
-        return self.must_crash(run)
+        return self.must_crash(run, "busy_port")
 
     def context_too_large(self):
         how = self.provoke("context_too_large")
         more = {"memory": how["memory"]} if how.get("memory") else {}
-        return self.must_crash(self.one("context-too-large", self.variant(how.get("args", ()), how.get("env"), **more)))
+        return self.must_crash(self.one("context-too-large", self.variant(how.get("args", ()), how.get("env"), **more)), "context_too_large")
 
     def damaged_cache_entry(self):
         store = self.how.get("store")
@@ -119,7 +121,7 @@ class Steps(Kit):
         run = self.one("killed-worker", self.variant(slow), during=lambda process: killed.extend(kill_worker(process, self.how["worker"])))
         if not killed:
             raise NotObserved(f"no process of the run is called {' or '.join(self.how['worker'])} (a container hides them)")
-        return f"{killed[0]}: {self.must_crash(run)}"
+        return f"{killed[0]}: {self.must_crash(run, 'killed_worker')}"
 
     def two_sides(self):
         a, b = self.args.a, self.args.b
@@ -143,9 +145,12 @@ class Steps(Kit):
             raise NotObserved("this engine has no switch for it")
         return self.how[what]
 
-    def must_crash(self, run):
+    def must_crash(self, run, fault):
         if self.healthy is None or self.healthy["outcome"] in ("crashed", "hung"):
             raise NotObserved("it does not start without the fault either")
         if run["outcome"] not in ("crashed", "hung"):
             raise Unexpected(f"{summary(run)}, though it cannot have started")
+        wanted = self.how.get("reasons", {}).get(fault) or self.reasons[fault]
+        if not any(re.search(wanted, text, re.IGNORECASE) for text in told(run)):
+            raise Unexpected(f"{run['outcome']} for another reason: {summary(run)}: {run['reason']}")
         return f"{summary(run)}: {run['reason']}"
