@@ -85,7 +85,7 @@ void build(CLI::App& app, CommandLine& line, Raw& raw) {
   gate->footer(
       "Examples:\n"
       "  warmgate gate scenarios/seeds\n"
-      "  warmgate gate scenarios --tags quick --jobs 4 --junit report.xml\n"
+      "  warmgate gate scenarios --tags seam --jobs 4 --junit report.xml\n"
       "  git diff --name-only origin/main | warmgate gate scenarios --changed -\n"
       "  warmgate gate 'scenarios/**/*.yaml' --soft inconclusive,skip");
 
