@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "harness/target/server/compilers.h"
 #include "harness/target/server/store_watch.h"
@@ -27,6 +28,7 @@ constexpr double kLongest = 2;  // seconds between two looks, however dear they 
 constexpr std::int64_t kFileClock = 10'000'000;
 
 constexpr std::size_t kMaxEmpty = 1000;
+constexpr std::size_t kMostEarly = 20000;
 
 std::int64_t clock_ns(clockid_t clock) {
   timespec t{};
@@ -56,12 +58,12 @@ struct Watched {
       : store(s), watch(std::move(root), std::move(skip), most), elsewhere(wrong) {}
   const PreparedStore& store;
   StoreWatch watch;
-  bool elsewhere;              // where the store must not be
-  std::int64_t looked_ns = 0;  // when the last look began
-  std::set<std::string> said;  // kernels with their folder
-  std::uint64_t files = 0;     // new ones: outside, or after ready where nothing is compiled
-  std::uint64_t early = 0;     // new ones, or old ones made anew, before ready
-  std::string example, early_example;
+  bool elsewhere;               // where the store must not be
+  std::int64_t looked_ns = 0;   // when the last look began
+  std::set<std::string> said;   // kernels with their folder
+  std::uint64_t files = 0;      // new ones: outside, or after ready where nothing is compiled
+  std::set<std::string> early;  // new ones, or old ones made anew, before ready
+  std::string example;
   std::vector<std::string> empty;  // of a store of downloads: files without contents so far
 };
 
@@ -157,8 +159,8 @@ struct Census::Impl {
             ready != 0 && ((file.after_look && w.looked_ns > ready) || at > ready + kFileClock);
         if (late) {
           appeared(w, file, std::clamp(at, ready, trace::now_ns()));
-        } else if (file.after_look && w.early++ == 0) {
-          w.early_example = file.path;
+        } else if (file.after_look && w.early.size() < kMostEarly) {
+          w.early.insert(file.path);
         }
       });
       w.looked_ns = began;
@@ -206,15 +208,25 @@ struct Census::Impl {
   // As many files as it held were made while it started: what was there was of no use.
   void rebuilt(const Watched& w) {
     const PreparedStore& s = w.store;
-    const bool warm = !s.asked.empty() && s.asked != "cold" && s.files > 0 && s.counted_all;
-    if (w.elsewhere || !s.compiled || !warm || w.early < s.files) return;
+    constexpr std::uint64_t kFewest = 4;  // fewer may well be written at every start
+    const bool warm = !s.asked.empty() && s.asked != "cold" && s.files >= kFewest && s.counted_all;
+    if (w.elsewhere || !s.compiled || !warm || w.early.size() < s.files) return;
+    // Most are written under another name first.
+    std::int64_t made = 0;
+    std::string example;
+    for (const std::string& path : w.early) {
+      std::error_code ec;
+      if (!fs::exists(fs::symlink_status(w.watch.root() / path, ec))) continue;
+      if (made++ == 0) example = path;
+    }
+    if (std::cmp_less(made, s.files)) return;
     trace::Event e = event("store", trace::now_ns());
     e.body.add("store", std::string_view(s.name));
     e.body.add("path", std::string_view(w.watch.root().native()));
     e.body.add("status", std::string_view("rebuilt"));
-    e.body.add("files", static_cast<std::int64_t>(w.early));
+    e.body.add("files", made);
     e.body.add("held", static_cast<std::int64_t>(s.files));
-    e.body.add("example", std::string_view(w.early_example));
+    e.body.add("example", std::string_view(example));
     emit(std::move(e));
   }
 

@@ -48,8 +48,8 @@ struct CensusResult {
 ///   another process of this user: the file system does not say);
 ///   store {…, status: downloaded} where files with contents appeared in a store of downloads at
 ///   any time of the run;
-///   store {…, status: rebuilt, held} where as many files as a warm store held appeared before
-///   ready: the engine did not use them;
+///   store {…, status: rebuilt, held} where as many files as a warm store of four or
+///   more held appeared before ready: the engine did not use them;
 ///   store {…, status: grew} where something appeared after ready in any other store that holds no
 ///   compilations.
 /// Compilers in containers are not descendants; they are seen only if they carry the marker.
