@@ -89,13 +89,15 @@ bool is_writer_limit(const trace::Event& fault) {
 }
 
 std::optional<Cause> first_cause(const View& view) {
-  // An attempt that recovered is no cause: its rank began or ended a phase properly afterwards.
+  // An attempt that recovered is no cause: its rank began or ended a phase properly afterwards. A
+  // log is of several workers, one of which may go on for a moment, and was read to its end before
+  // it named a cause.
   std::map<int, std::int64_t> well;
   for (std::size_t i = 0; i < view.size(); ++i) {
     const trace::Event& e = view.event(i);
     const bool good = e.ev == "phase_begin" || e.ev == "bye" ||
                       (e.ev == "phase_end" && text(e, "status") == "ok");
-    if (good) well[rank_of(e, -1)] = std::max(well[rank_of(e, -1)], e.t_ns);
+    if (good && e.src != "log") well[rank_of(e, -1)] = std::max(well[rank_of(e, -1)], e.t_ns);
   }
   std::vector<Cause> candidates;
   std::int64_t ours = std::numeric_limits<std::int64_t>::max();
@@ -104,7 +106,8 @@ std::optional<Cause> first_cause(const View& view) {
     Cause cause;
     if (e.ev == "fault") {
       const auto it = well.find(rank_of(e, -1));
-      if (is_writer_limit(e) || (it != well.end() && e.t_ns < it->second)) continue;
+      const bool recovered = e.src != "log" && it != well.end() && e.t_ns < it->second;
+      if (is_writer_limit(e) || recovered) continue;
       cause = from_fault(view, i);
     } else if (e.ev == "process_end" && ended_badly(e)) {
       cause = from_process(view, i);

@@ -59,6 +59,29 @@ TEST(ServerOutcome, TheWorkerOfTheLogIsNamed) {
   EXPECT_THAT(run.reason, HasSubstr("rank 1 (Worker_TP1 of decode) ended with code 1 in capture"));
 }
 
+// Two workers print into one log: what the other one still does is no recovery of the first.
+TEST(ServerOutcome, AFaultOfTheLogStandsThoughAnotherWorkerWentOn) {
+  TraceBuilder t = server();
+  t.add("phase_begin", {{"phase", "warmup"}, {"worker", "Worker_TP0"}}, 0, "log");
+  t.add("fault",
+        {{"type", "RuntimeError"},
+         {"message", "no memory left"},
+         {"phase", "warmup"},
+         {"worker", "Worker_TP1"}},
+        0, "log");
+  t.add("phase_end", {{"phase", "warmup"}, {"status", "ok"}, {"worker", "Worker_TP0"}}, 0, "log");
+  t.add("phase_begin", {{"phase", "capture"}, {"worker", "Worker_TP0"}}, 0, "log");
+  t.exited(0, 1);
+  RunRecord run;
+  run.trace = t;
+  RunFacts facts;
+  facts.workers = {worker(1)};
+  classify(facts, contract::View(run.trace), run);
+  EXPECT_EQ(run.outcome, Outcome::kCrashed);
+  EXPECT_EQ(run.phase, "warmup");
+  EXPECT_THAT(run.reason, HasSubstr("(Worker_TP1) ended with code 1 in warmup"));
+}
+
 TEST(ServerOutcome, OneThatWasNeverReadyNamesTheEndpointAndItsLastAnswer) {
   const auto reason = [](const json& http) {
     TraceBuilder t = server();

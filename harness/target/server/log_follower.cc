@@ -202,7 +202,8 @@ void LogFollower::close(const explain::Ending& ending, bool ours, bool started) 
                    {"emits", {"phase_begin", "phase_end", "skip", "fault", "ready"}}},
                   first_ns_));
   figures(reading, t);
-  const std::string failing = reading.failing_phase.value_or("");
+  // Where it stood when we ended it is no phase that it failed in.
+  const std::string failing = ours ? "" : reading.failing_phase.value_or("");
   const bool up =
       failing.empty() || failing == "ready" || failing == "serve" || failing == "shutdown";
   if ((started || said_ready_) && up) close_phases(t);

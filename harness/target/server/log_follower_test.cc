@@ -104,6 +104,18 @@ TEST_F(Followed, WhatWasUpHadEndedItsStartEvenIfItFellLater) {
   };
   // It said ready itself, and then fell.
   EXPECT_THAT(left_open("01-vllm-healthy-tp2-cold.log", false), Not(Contains("capture")));
+  // Up, and ended by us for what another member did.
+  events_.trace.events.clear();
+  LogFollower other(grammars(), {"decode", 1, false, "vllm", 0}, events_);
+  feed(other, "01-vllm-healthy-tp2-cold.log");
+  other.mark_end(false);
+  other.close({}, true, false);
+  std::map<std::string, int> left;
+  for (const trace::Event& e : events_.trace.events) {
+    if (e.ev == "phase_begin") ++left[e.str("phase")];
+    if (e.ev == "phase_end") --left[e.str("phase")];
+  }
+  EXPECT_EQ(left["capture"], 0);
   // It fell while it warmed up, so what was open then never ended, whoever said ready.
   const std::set<std::string> open = left_open("04-vllm-sampler-oom-rank1.log", false);
   EXPECT_THAT(open, Contains("capture"));
