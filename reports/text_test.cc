@@ -108,6 +108,7 @@ TEST(Text, NumbersForPeople) {
   EXPECT_EQ(figure_text("concurrency", 8.7952), "8.80x");
   EXPECT_EQ(figure_text("kv_bytes", 95007340800.0), "95,007,340,800 (88.48 GiB)");
   EXPECT_EQ(figure_text("kv_bytes", 12), "12 B");
+  EXPECT_EQ(figure_text("kv_bytes", 901943132.2), "901,943,132 (860.16 MiB)");
   EXPECT_EQ(figure_text("time_to_ready_s", 0.0284), "28 ms");
   EXPECT_EQ(figure_text("weights_gib", 76.25, "GiB"), "76.25 GiB");
   EXPECT_EQ(figure_text("unknown", std::nan("")), "?");

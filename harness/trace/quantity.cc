@@ -50,8 +50,10 @@ std::string figure_text(std::string_view name, double value, std::string_view un
   if (unit == "s") return duration_text(value);
   const bool whole = std::abs(value) < 9e15 && value == std::floor(value);
   if (unit == "bytes") {
-    const std::string digits =
-        whole ? grouped(static_cast<std::int64_t>(value)) : fmt::format("{:.1f}", value);
+    // Of many bytes nobody misses a part of one; such values come from logs in GiB.
+    const std::string digits = whole || (std::abs(value) >= 1024 && std::abs(value) < 9e15)
+                                   ? grouped(static_cast<std::int64_t>(std::llround(value)))
+                                   : fmt::format("{:.1f}", value);
     if (std::abs(value) < 1024) return digits + " B";
     return exact ? fmt::format("{} ({})", digits, bytes_text(value)) : bytes_text(value);
   }
