@@ -6,7 +6,6 @@
 
 #include "harness/cli/commands.h"
 #include "harness/cli/output_file.h"
-#include "harness/cli/outputs.h"
 #include "harness/cli/result_output.h"
 #include "reports/printer.h"
 
@@ -37,7 +36,6 @@ void refuse_output(const CommandLine& line) {
 }  // namespace
 
 int bundle_command(const CommandLine& line, Console& console) {
-  check_outputs(line);
   refuse_output(line);
   run::BundleWish wish;
   wish.caches = line.with.count("caches") > 0;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/outputs.h"
 
 namespace warmgate::cli {
 
@@ -16,7 +17,9 @@ int dispatch(const CommandLine& line, Console& console) {
       {"bundle", bundle_command}, {"probes", probes_command},
   };
   for (const auto& [name, command] : kCommands) {
-    if (line.command == name) return command(line, console);
+    if (line.command != name) continue;
+    check_outputs(line);
+    return command(line, console);
   }
   throw std::logic_error("no such command: " + line.command);
 }

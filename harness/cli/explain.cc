@@ -39,18 +39,6 @@ std::unique_ptr<Knowledge> load_knowledge(const CommandLine& line) {
   return out;
 }
 
-// What is read is not written over.
-void refuse_inputs(const CommandLine& line) {
-  for (const std::vector<std::string>* logs : {&line.paths, &line.against}) {
-    for (const std::string& log : *logs) {
-      for (const std::string& output : {line.skeleton, line.json}) {
-        if (output.empty() || output == "-" || log == "-" || !same_file(log, output)) continue;
-        throw explain::InputError(output + " is one of the logs; name another file to write");
-      }
-    }
-  }
-}
-
 // Logs of several engines are no one start.
 void refuse_several_engines(const std::vector<std::string>& logs, const explain::Reading& reading) {
   std::vector<std::pair<std::string, std::vector<std::string>>> by_engine;
@@ -210,8 +198,6 @@ int explain_command(const CommandLine& line, Console& console) {
   all.logs = line.paths;
   all.end_known = line.ended.has_value();
   try {
-    refuse_inputs(line);
-    if (!line.skeleton.empty() && line.skeleton != "-") check_writable(line.skeleton);
     if (!line.against.empty())
       all.other = read_start(line.against, *knowledge, {}, line.engine_name);
     all.start = read_start(line.paths, *knowledge, ending, line.engine_name);

@@ -143,7 +143,6 @@ int finish(run::GateResult& result, bool broken, const CommandLine& line, Consol
 }  // namespace
 
 int gate_command(const CommandLine& line, Console& console) {
-  check_outputs(line);
   std::optional<ChangedFiles> changed;
   if (!line.changed.empty()) changed = read_changed(line.changed, std::cin, fs::current_path());
   bool broken = false;

@@ -114,7 +114,7 @@ TEST_F(Github, UsageErrorsStandAtTheirLine) {
   EXPECT_THAT(warmgate({"run", "typo.yaml"}, actions(), dir_.path()).err,
               HasSubstr("::error file=typo.yaml,line=5,col=10,title="));
   EXPECT_THAT(warmgate({"run", small_, "--json", "/nowhere/x"}, actions()).err,
-              HasSubstr("::error title=warmgate::cannot write /nowhere/x"));
+              HasSubstr("cannot write /nowhere/x: there is no folder /nowhere"));
 }
 
 TEST_F(Github, JsonOnStdoutStaysJson) {

@@ -7,7 +7,6 @@
 namespace warmgate::cli {
 
 run::ScenarioResult observe(const CommandLine& line, Console& console, bool& interrupted) {
-  check_outputs(line);
   run::Options options = line.run;
   options.repeat = 1;
   options.expect = false;

@@ -16,8 +16,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
+fs::path folder_of(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
+
 [[noreturn]] void fail(const fs::path& path, int error) {
-  throw std::runtime_error("cannot write " + path.string() + ": " + std::strerror(error));
+  std::error_code failed;
+  std::string why = std::strerror(error);
+  if (const fs::path folder = folder_of(path); error == ENOENT && !fs::exists(folder, failed))
+    why = "there is no folder " + folder.string();
+  throw std::runtime_error("cannot write " + path.string() + ": " + why);
 }
 
 int write_all(int fd, std::string_view text) {
@@ -61,11 +70,6 @@ int open_without_waiting(const fs::path& path, int flags) {
   if (fd < 0) fail(path, errno);
   (void)::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK);
   return fd;
-}
-
-fs::path folder_of(const fs::path& path) {
-  const fs::path parent = path.parent_path();
-  return parent.empty() ? fs::path(".") : parent;
 }
 
 // An empty file beside `path`; its descriptor and name.

@@ -54,7 +54,7 @@ TEST(OutputFile, SaysWhichPathAndWhy) {
   };
   const fs::path lost = dir.path() / "no/such/report.json";
   EXPECT_THAT(message([&] { check_writable(lost); }), HasSubstr(lost.string()));
-  EXPECT_THAT(message([&] { write_file(lost, "x"); }), HasSubstr("No such file"));
+  EXPECT_THAT(message([&] { write_file(lost, "x"); }), HasSubstr("there is no folder"));
   EXPECT_THAT(message([&] { check_writable(dir.path()); }), HasSubstr("directory"));
   EXPECT_THAT(message([&] { write_file("/dev/full", "x"); }), HasSubstr("No space"));
 }

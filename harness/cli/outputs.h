@@ -12,9 +12,10 @@ namespace warmgate::cli {
 /// The files that the user asked for, with the option that names each. `--json -` is stdout's.
 std::vector<std::pair<std::string, std::filesystem::path>> outputs_of(const CommandLine& line);
 
-/// Throws ScenarioError, which is bad usage, if two outputs are one file (whatever they are called
-/// and through whatever links), if one is the scenario itself, or if one is called "-". Throws
-/// std::runtime_error if one cannot be written.
+/// Throws ScenarioError, which is bad usage and names the option, if an output cannot be written
+/// (no such folder), if two are one file (whatever they are called and through whatever links), if
+/// one is what the command reads, or if one is called "-". Every command is held to it before it
+/// starts.
 void check_outputs(const CommandLine& line);
 
 }  // namespace warmgate::cli

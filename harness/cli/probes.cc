@@ -7,7 +7,6 @@
 #include <sstream>
 
 #include "harness/cli/commands.h"
-#include "harness/cli/outputs.h"
 #include "harness/cli/result_output.h"
 #include "harness/run/manifest.h"
 #include "reports/printer.h"
@@ -89,7 +88,6 @@ nlohmann::ordered_json to_json(const run::MeasuredStarts& starts, const run::Pro
 }  // namespace
 
 int probes_command(const CommandLine& line, Console& console) {
-  check_outputs(line);
   const run::MeasuredStarts starts =
       run::read_starts({line.paths.begin(), line.paths.end()}, line.variant);
   // Before the numbers: a manifest that cannot be read is bad usage either way.

@@ -44,7 +44,6 @@ int repeat_bundle(const CommandLine& line, Console& console) {
 int run_command(const CommandLine& line, Console& console) {
   if (line.run.bundle.empty() && run::is_bundle(line.paths.front()))
     return repeat_bundle(line, console);
-  check_outputs(line);
   run::Options options = line.run;
   options.verb = "run";
   const run::GateResult result = execute({line.paths.front()}, options, line, console);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/output_file.h"
 #include "harness/cli/result_output.h"
 #include "reports/printer.h"
 
@@ -120,6 +121,12 @@ std::string text_of(const Result& r, const CommandLine& line, const reports::Sty
 
 int shrink_command(const CommandLine& line, Console& console) {
   const Result result = plan::shrink::shrink(line.shrink);
+  for (const auto& [name, text] : result.files) {
+    const std::filesystem::path file = line.shrink.out / name;
+    if (!line.json.empty() && line.json != "-" && same_file(line.json, file))
+      throw scenario::ScenarioError(
+          {{"--json", 0, 0, "", line.json + " is a file of the model's folder; name another"}});
+  }
   if (result.fits()) plan::shrink::write_folder(result, line.shrink);
   return deliver_result(to_json(result), text_of(result, line, console.out_style()),
                         result.fits() ? 0 : 1, line, console);

@@ -99,7 +99,7 @@ TEST_F(ShrinkCli, AConfigThatIsNotUnderstoodIsTwoAndNamesTheKey) {
   EXPECT_EQ(warmgate({"shrink", "--config", "/dev/null", "--out", out_}).code, 2);
 }
 
-TEST_F(ShrinkCli, AFullFolderIsTwoAndAFolderThatCannotBeIsFour) {
+TEST_F(ShrinkCli, AFullFolderAndOneThatCannotBeAreTwo) {
   dir_.write("small/mine.txt", "mine");
   const Ran full = shrink({});
   EXPECT_EQ(full.code, 2);
@@ -107,7 +107,37 @@ TEST_F(ShrinkCli, AFullFolderIsTwoAndAFolderThatCannotBeIsFour) {
   EXPECT_EQ(shrink({"--force"}).code, 0);
   EXPECT_EQ(slurp(out_ + "/mine.txt"), "mine");
   out_ += "/mine.txt/below";
-  EXPECT_EQ(shrink({}).code, 4);
+  const Ran below = shrink({});
+  EXPECT_EQ(below.code, 2);
+  EXPECT_THAT(below.err, HasSubstr("mine.txt is no folder"));
+}
+
+// All files or none, and none of them over another.
+TEST_F(ShrinkCli, OutputsThatCannotBeLeaveNothingBehind) {
+  const std::string file = dir_.write("a file", "mine").string();
+  const std::string folder = (dir_.path() / "a folder").string();
+  fs::create_directory(folder);
+  for (const std::string& scenario :
+       {std::string("/nowhere/at/all.yaml"), file + "/below.yaml", folder, file,
+        out_ + "/config.json", out_ + "/./x/../config.json", out_ + "/trtllm.yml",
+        out_ + "/none/gate.yaml"}) {
+    const Ran ran = shrink({"--scenario", scenario});
+    EXPECT_EQ(ran.code, 2) << scenario << ran.out << ran.err;
+    EXPECT_FALSE(fs::exists(out_)) << scenario;
+  }
+  EXPECT_EQ(slurp(file), "mine");
+  fs::create_directory(out_);
+  for (const char* option : {"--json", "--scenario"}) {
+    EXPECT_EQ(shrink({option, out_ + "/config.json"}).code, 2) << option;
+    EXPECT_TRUE(fs::is_empty(out_));
+  }
+  EXPECT_EQ(shrink({"--scenario", out_ + "/gate.yaml"}).code, 0);
+  EXPECT_THAT(slurp(out_ + "/gate.yaml"), HasSubstr("scenario: "));
+  EXPECT_THAT(slurp(out_ + "/config.json"), HasSubstr("num_hidden_layers"));
+  for (const auto& entry : fs::directory_iterator(out_))
+    EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr(".new."))) << entry.path();
+  out_ += "-2/deep";
+  EXPECT_EQ(shrink({"--scenario", out_ + "/gate.yaml"}).code, 0);
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "harness/run/kept.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <set>
 #include <stdexcept>
@@ -278,7 +281,21 @@ json call_json(const std::string& verb, const std::vector<fs::path>& files,
 
 void check_keep_folder(const fs::path& folder) {
   std::error_code failed;
-  if (!fs::exists(folder, failed)) return;
+  if (!fs::exists(folder, failed)) {
+    // It is made at the end; whether it can be is said now.
+    fs::path above = fs::absolute(folder, failed).lexically_normal();
+    if (!above.has_filename()) above = above.parent_path();
+    do {
+      above = above.parent_path();
+    } while (!fs::exists(fs::symlink_status(above, failed)) && above.has_relative_path());
+    if (!fs::is_directory(above, failed))
+      throw std::runtime_error(
+          fmt::format("{} cannot be made: {} is no folder", folder.string(), above.string()));
+    if (::access(above.c_str(), W_OK | X_OK) != 0)
+      throw std::runtime_error(fmt::format("{} cannot be made: {}: {}", folder.string(),
+                                           above.string(), std::strerror(errno)));
+    return;
+  }
   if (!fs::is_directory(folder, failed))
     throw std::runtime_error(folder.string() + " is not a folder");
   // A kept one is written anew; anything else is somebody's own.

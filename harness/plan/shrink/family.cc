@@ -6,6 +6,7 @@
 #include <array>
 
 #include "harness/plan/shrink/family_parts.h"
+#include "harness/plan/shrink/value_types.h"
 #include "harness/scenario/problems.h"
 
 namespace warmgate::plan::shrink {
@@ -139,12 +140,16 @@ Structure read_structure(const Json& config, Complaints& complaints) {
   }
   if (!family) return out;
   family->read(reader, out);
-  if (out.target.empty()) return out;
+  if (out.target.empty()) {
+    check_value_types(reader, complaints);
+    return out;
+  }
   read_taps(reader, out);
   // Reads every width, so that complaints come together and known keys are known.
   WeightList weights(precision_of(reader), {});
   family->weigh(reader, out, weights);
   reader.maybe("max_position_embeddings", 1, std::int64_t{1} << 40);
+  check_value_types(reader, complaints);
   complain_of_unknown(reader);
   return out;
 }

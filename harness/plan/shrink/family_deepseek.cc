@@ -9,7 +9,7 @@ namespace {
 // transformers, modeling_deepseek_v3: dense first layers, then experts at every n-th layer. Draft
 // layers follow the same rule with the ids after the target's (vllm, models/deepseek_mtp.py).
 void read_deepseek_layers(Reader& reader, Structure& s, const char* mixer, std::int64_t layers) {
-  const std::int64_t dense = boundary(reader, s, "first_k_dense_replace", 0);
+  const std::int64_t dense = boundary(reader, s, "first_k_dense_replace", 0, kMostLayers);
   const std::int64_t every = period(reader, s, "moe_layer_freq", 1);
   const std::int64_t drafts = reader.maybe("num_nextn_predict_layers", 0, kMostLayers).value_or(0);
   for (std::int64_t i = 0; i < layers + drafts; ++i) {
@@ -48,7 +48,7 @@ void weigh_deepseek_ffn(Reader& reader, const Structure& s, WeightList& weights)
 
 void read_deepseek(Reader& reader, Structure& s) {
   const std::int64_t layers = layer_count(reader);
-  if (reader.maybe("n_routed_experts", 0, kMostExperts).value_or(0) > 0)
+  if (reader.has("n_routed_experts"))
     s.experts = experts_of(reader, "n_routed_experts", "num_experts_per_tok");
   reader.know("num_experts_per_tok");
   read_groups(reader, s);
@@ -139,8 +139,8 @@ void read_deepseek_v4(Reader& reader, Structure& s) {
   read_groups(reader, s);
   const auto ratios = reader.numbers("compress_ratios", 0, kMostWidth);
   s.lists.push_back("compress_ratios");
-  const std::int64_t hashed = boundary(reader, s, "num_hash_layers", 0);
-  const std::int64_t dense = boundary(reader, s, "first_k_dense_replace", 0);
+  const std::int64_t hashed = boundary(reader, s, "num_hash_layers", 0, layers);
+  const std::int64_t dense = boundary(reader, s, "first_k_dense_replace", 0, kMostLayers);
   if (dense > 0)
     reader.complain("first_k_dense_replace", "is not 0; DeepSeek-V4 has no dense layers");
   const std::int64_t drafts = v4_drafts(reader);

@@ -54,7 +54,7 @@ std::vector<std::string> pattern_words(Reader& reader, Structure& s, const std::
 
 void read_nemotron_h(Reader& reader, Structure& s) {
   const std::int64_t layers = layer_count(reader);
-  if (reader.maybe("n_routed_experts", 0, kMostExperts).value_or(0) > 0)
+  if (reader.has("n_routed_experts"))
     s.experts = experts_of(reader, "n_routed_experts", "num_experts_per_tok");
   reader.know("num_experts_per_tok");
   const std::int64_t groups = reader.maybe("n_group", 1, kMostExperts).value_or(1);

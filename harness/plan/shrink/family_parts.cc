@@ -75,7 +75,8 @@ std::vector<std::string> windowed_mixers(Reader& reader, Structure& structure,
   // Qwen 2 and 3: layers from max_window_layers on (transformers, configuration_qwen2).
   const std::int64_t from =
       boundary(reader, structure, "max_window_layers",
-               structure.model_type.rfind("qwen", 0) == 0 ? 28 : 0);  // its default there
+               structure.model_type.rfind("qwen", 0) == 0 ? 28 : 0,  // its default there
+               kMostLayers);  // more than there are: no layer has a window
   if (used && window && *window > 0 && !patterned && !reader.has("_sliding_window_pattern")) {
     for (std::size_t i = 0; i < count; ++i) {
       if (static_cast<std::int64_t>(i) >= from) out[i] = "sliding_attention";
@@ -89,9 +90,8 @@ std::vector<std::string> windowed_mixers(Reader& reader, Structure& structure,
 
 Experts experts_of(Reader& reader, const std::string& count_key, const std::string& top_k_key) {
   Experts out;
-  const std::int64_t count = reader.whole(count_key, 0, kMostExperts);
+  const std::int64_t count = reader.whole(count_key, 1, kMostExperts);
   const auto top_k = reader.maybe(top_k_key, 0, kMostExperts);
-  if (count == 0) return out;
   out.key = count_key;
   out.top_k_key = top_k_key;
   out.count = count;
@@ -104,8 +104,8 @@ Experts experts_of(Reader& reader, const std::string& count_key, const std::stri
 }
 
 std::int64_t boundary(Reader& reader, Structure& structure, const std::string& key,
-                      std::int64_t otherwise) {
-  const auto value = reader.maybe(key, 0, kMostLayers);
+                      std::int64_t otherwise, std::int64_t most) {
+  const auto value = reader.maybe(key, 0, most);
   if (value) structure.boundaries.push_back(key);
   return value.value_or(otherwise);
 }

@@ -22,9 +22,9 @@ std::vector<std::string> layer_words(Reader& reader, Structure& structure, const
 std::vector<std::string> windowed_mixers(Reader& reader, Structure& structure, std::int64_t layers);
 /// Routed experts under `count_key` and `top_k_key`. Complains unless 1 <= top-k <= count.
 Experts experts_of(Reader& reader, const std::string& count_key, const std::string& top_k_key);
-/// A number of first layers. One that may be longer than the model.
+/// A number of first layers, at most `most`.
 std::int64_t boundary(Reader& reader, Structure& structure, const std::string& key,
-                      std::int64_t otherwise);
+                      std::int64_t otherwise, std::int64_t most);
 /// Ids of layers.
 std::vector<std::int64_t> layer_ids(Reader& reader, Structure& structure, const std::string& key,
                                     std::int64_t layers);

@@ -87,7 +87,7 @@ void write(const Json& value, int indent, std::string& out) {
       write(item, indent + 2, out);
     }
     out += "\n" + pad.substr(2) + "}";
-  } else if (value.is_string() && value.get_ref<const std::string&>().rfind(kWordMark, 0) == 0) {
+  } else if (is_python_word(value)) {
     out += value.get_ref<const std::string&>().substr(kWordMark.size());
   } else if (value.is_array() && !value.empty()) {
     const bool flat = std::none_of(value.begin(), value.end(),
@@ -168,6 +168,10 @@ Json parse_config(std::string_view text, Complaints& complaints) {
     complaints.add("", "is no JSON: " + plain(error.what()));
   }
   return nullptr;
+}
+
+bool is_python_word(const Json& value) {
+  return value.is_string() && value.get_ref<const std::string&>().starts_with(kWordMark);
 }
 
 std::string config_text(const Json& config) {

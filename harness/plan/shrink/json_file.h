@@ -24,6 +24,9 @@ std::string read_config_text(const std::filesystem::path& path, Complaints& comp
 /// beyond kMostDepth and numbers beyond a double are complaints; then the result is null.
 Json parse_config(std::string_view text, Complaints& complaints);
 
+/// True for NaN, Infinity and -Infinity, which a parsed config holds as marked texts.
+bool is_python_word(const Json& value);
+
 /// The reverse: two blanks of indentation, flat lists on one line, a newline at the end.
 std::string config_text(const Json& config);
 

@@ -23,6 +23,13 @@ class Complaints {
   void add_at(int line, int column, std::string message) {
     problems_.push_back({file_, line, column, "", std::move(message)});
   }
+  /// True if something was said of that key.
+  bool about(const std::string& key) const {
+    for (const scenario::Problem& p : problems_) {
+      if (p.key_path == key) return true;
+    }
+    return false;
+  }
   bool empty() const { return problems_.empty(); }
   void throw_if_any() const {
     if (!problems_.empty()) throw scenario::ScenarioError(problems_);

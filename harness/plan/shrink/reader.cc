@@ -7,6 +7,8 @@
 namespace warmgate::plan::shrink {
 
 std::string shown_value(const Json& value) {
+  // Without the mark that keeps it apart from a text.
+  if (is_python_word(value)) return scenario::shown(value.get<std::string>().substr(1));
   return scenario::shown(value.dump(-1, ' ', false, Json::error_handler_t::replace).substr(0, 200));
 }
 
@@ -49,7 +51,7 @@ bool Reader::flag(const std::string& key, bool otherwise) {
 std::string Reader::word(const std::string& key, const std::string& otherwise) {
   const Json* value = find(key);
   if (!value) return otherwise;
-  if (value->is_string()) return value->get<std::string>();
+  if (value->is_string() && !is_python_word(*value)) return value->get<std::string>();
   complain(key, fmt::format("is {}; expected a text", shown_value(*value)));
   return otherwise;
 }

@@ -58,9 +58,9 @@ Result shrink(const Request& request);
 /// The same from a text, for tests; `file` is what complaints call it.
 Result shrink_text(std::string_view text, const std::string& file, const Request& request);
 
-/// Writes the files, config.json last, so that a folder half written is no model. Throws
-/// ScenarioError if the folder holds something and `force` is not given, or is the folder of the
-/// config itself; std::runtime_error if writing fails.
+/// Writes the files and the scenario, all or none; config.json comes last. Throws ScenarioError if
+/// the folder holds something and `force` is not given, if it is the folder of the config itself or
+/// cannot be one, if the scenario would be one of its files; std::runtime_error if writing fails.
 void write_folder(const Result& result, const Request& request);
 
 nlohmann::ordered_json to_json(const Result& result);

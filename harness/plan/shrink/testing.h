@@ -95,7 +95,7 @@ inline Json RandomConfig::next(const std::string& name) {
   };
   if (type == "deepseek_v4") {
     experts(c, "n_routed_experts", "num_experts_per_tok");
-    c["num_hash_layers"] = draw(0, 5);
+    c["num_hash_layers"] = draw(0, std::min<std::int64_t>(5, layers));
     const bool dspark = c.contains("dspark_target_layer_ids");
     if (dspark) {
       auto taps = ids(layers, 4);

@@ -10,15 +10,18 @@ namespace {
 // OCP microscaling formats: one byte of scale for 32 elements of half a byte.
 constexpr double kMxFp4Bytes = 0.5 + 1.0 / 32;
 
-double scale_bytes(const Json& quantization) {
+double scale_bytes(Reader& reader, const Json& quantization) {
   const auto it = quantization.find("weight_block_size");
-  if (it == quantization.end() || !it->is_array() || it->size() != 2) return 0;
-  double area = 1;
+  if (it == quantization.end() || it->is_null()) return 0;
+  double area = it->is_array() && it->size() == 2 ? 1 : 0;
   for (const Json& side : *it) {
-    if (!side.is_number_integer() || side.get<std::int64_t>() < 1) return 0;
-    area *= static_cast<double>(side.get<std::int64_t>());
+    const bool whole = side.is_number_integer() && side.get<std::int64_t>() >= 1;
+    area *= whole ? static_cast<double>(side.get<std::int64_t>()) : 0;
   }
-  return 4 / area;  // one float32 a block
+  if (area == 0)
+    reader.complain("quantization_config.weight_block_size",
+                    fmt::format("is {}; expected two whole numbers from 1", shown_value(*it)));
+  return area > 0 ? 4 / area : 0;  // one float32 a block
 }
 
 }  // namespace
@@ -46,7 +49,7 @@ Precision precision_of(Reader& reader) {
       method = it->get<std::string>();
     }
     if (method == "fp8") {
-      out.dense = out.expert = 1 + scale_bytes(quantization);
+      out.dense = out.expert = 1 + scale_bytes(reader, quantization);
     } else if (method == "mxfp4") {
       out.expert = kMxFp4Bytes;  // attention and router stay as they are
     } else {
