@@ -78,7 +78,7 @@ constexpr auto kStrong = std::to_array<std::string_view>({"password",         "p
                                                           "x_amz_signature",  "x_amz_credential",
                                                           "x_goog_signature", "x_goog_credential",
                                                           "x_auth_token",     "client_secret",
-                                                          "accesskeyid"});
+                                                          "accesskeyid",      "pgpass"});
 // Only in the query of a URL.
 constexpr auto kQuery = std::to_array<std::string_view>(
     {"sig", "signature", "token", "key", "auth", "jwt", "policy", "credential", "pass", "pwd"});
@@ -138,6 +138,7 @@ class Scanner {
   explicit Scanner(std::string_view text, bool first_only) : text_(text), first_(first_only) {}
 
   std::vector<Stretch> run() {
+    webhooks();
     std::size_t fresh = 0;
     for (std::size_t i = 0; i < text_.size(); ++i) {
       if (first_ && !out_.empty()) break;
@@ -160,6 +161,7 @@ class Scanner {
         } else if (text_.compare(i, 2, "--") == 0 && i + 2 < text_.size() && alnum(text_[i + 2])) {
           option(i + 2);
         }
+        user_option(i);
       }
     }
     std::sort(out_.begin(), out_.end(),
@@ -202,8 +204,57 @@ class Scanner {
     if (at == text_.npos) return;
     if (colon != text_.npos && colon < at) return add(colon + 1, at);
     if (slash == text_.npos || slash > at) {
-      if (at - begin >= 16) add(begin, at);  // a token alone; git@host is a name
+      // A token alone; git@host is a name. Sentry's are keys whatever their length: KEY@host/42.
+      if (at - begin >= 16 || (at - begin >= 6 && only_digits(at, end))) add(begin, at);
     }
+  }
+  // True if all that follows the host is /digits.
+  bool only_digits(std::size_t at, std::size_t end) const {
+    const std::size_t slash = text_.substr(0, end).find('/', at);
+    if (slash == text_.npos || slash + 1 >= end) return false;
+    return std::all_of(text_.begin() + static_cast<std::ptrdiff_t>(slash) + 1,
+                       text_.begin() + static_cast<std::ptrdiff_t>(end), digit);
+  }
+
+  // Addresses to which anybody may post who knows them.
+  void webhooks() {
+    for (const std::string_view path :
+         {"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/",
+          "discord.com/api/webhooks/", "discordapp.com/api/webhooks/"}) {
+      for (std::size_t at = text_.find(path); at != text_.npos; at = text_.find(path, at + 1)) {
+        const std::size_t begin = at + path.size();
+        std::size_t end = begin;
+        while (end < limit(begin) && (url_word(text_[end]) || text_[end] == '/')) ++end;
+        if (end - begin >= 8) add(begin, end);
+      }
+    }
+  }
+
+  // `curl -u user:password`, also as lists print it; to other programs -u is something else.
+  void user_option(std::size_t begin) {
+    if (begin > 0 && !blank(text_[begin - 1]) && text_[begin - 1] != '\'' &&
+        text_[begin - 1] != '"')
+      return;
+    std::size_t at = begin;
+    for (const std::string_view name : {"--proxy-user", "--user", "-u", "-U"}) {
+      if (text_.compare(begin, name.size(), name) == 0) {
+        at = begin + name.size();
+        break;
+      }
+    }
+    if (at == begin) return;
+    const std::size_t from = begin - std::min<std::size_t>(begin, 512);
+    std::string_view line = text_.substr(from, begin - from);
+    line.remove_prefix(line.find_last_of('\n') + 1);  // npos + 1 is 0
+    if (line.find("curl") == line.npos && line.find("wget") == line.npos) return;
+    const std::size_t last = std::min(text_.size(), at + 8);
+    while (at < last && std::strchr("\\'\", \t=", text_[at]) != nullptr) ++at;
+    const char quote = text_[at - 1] == '\'' || text_[at - 1] == '"' ? text_[at - 1] : '\0';
+    const std::string_view stops = quote == '\'' ? "'\n" : quote == '"' ? "\"\n" : " \t'\"\n\r\\`";
+    const std::size_t end = std::min(text_.find_first_of(stops, at), limit(at));
+    const std::size_t colon = text_.substr(at, end - at).find(':');
+    if (end <= at || colon == text_.npos || text_[at] == '-') return;
+    if (!harmless(text_.substr(at + colon + 1, end - at - colon - 1))) add(at + colon + 1, end);
   }
   // host:8000/path is no user with a password.
   bool port(std::size_t colon, std::size_t slash) const {

@@ -20,6 +20,23 @@ bool is_number(std::string_view value) {
   return value.size() < 16 && value.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
+// Shorter than this and known by its name alone, a value is masked beside its name only.
+constexpr std::size_t kLeastBytes = 4;
+
+bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// "dummy", "EMPTY", "Test": one word of one case. So short, such a value is more often said of
+// something else than not.
+bool plain_word(std::string_view value) {
+  const auto all = [](std::string_view part, int (*is)(int)) {
+    return std::all_of(part.begin(), part.end(),
+                       [&](char c) { return is(static_cast<unsigned char>(c)) != 0; });
+  };
+  return all(value, std::islower) || all(value, std::isupper) ||
+         (!value.empty() && all(value.substr(0, 1), std::isupper) &&
+          all(value.substr(1), std::islower));
+}
+
 // Sorted, merged where they overlap; those that only touch stay apart.
 std::vector<Stretch> merged(std::vector<Stretch> all) {
   std::sort(all.begin(), all.end(), [](const Stretch& a, const Stretch& b) {
@@ -40,8 +57,14 @@ void find_values(std::string_view text, const std::vector<std::string>& secrets,
                  std::vector<Stretch>& out) {
   for (const std::string& secret : secrets) {
     if (secret.empty()) continue;
-    for (std::size_t at = text.find(secret); at != text.npos; at = text.find(secret, at + 1))
-      out.push_back({at, at + secret.size()});
+    for (std::size_t at = text.find(secret); at != text.npos; at = text.find(secret, at + 1)) {
+      const std::size_t end = at + secret.size();
+      // A short one is a word of its own or nothing: a hash, a path, a number may hold it.
+      if (secret.size() < kMinSecretBytes &&
+          ((at > 0 && word_char(text[at - 1])) || (end < text.size() && word_char(text[end]))))
+        continue;
+      out.push_back({at, end});
+    }
   }
 }
 
@@ -86,6 +109,17 @@ std::string replaced(const std::string& text, std::string_view from, std::string
   return out;
 }
 
+bool is_user_option(std::string_view word) {
+  return word == "-u" || word == "--user" || word == "-U" || word == "--proxy-user";
+}
+
+// Of user:password.
+void find_password(std::string_view user, std::vector<std::string>& out) {
+  const std::size_t colon = user.find(':');
+  if (colon != user.npos && worth_masking(user.substr(colon + 1)))
+    out.emplace_back(user.substr(colon + 1));
+}
+
 }  // namespace
 
 bool is_secret_name(std::string_view name) {
@@ -102,19 +136,23 @@ bool is_secret_name(std::string_view name) {
   for (std::size_t at = 0; at <= upper.size(); ++words) {
     const std::size_t end = std::min(upper.find_first_of("_-.", at), upper.size());
     last = std::string_view(upper).substr(at, end - at);
-    for (const std::string_view word : {"TOKEN", "KEY", "PASS", "PAT", "AUTH"})
+    for (const std::string_view word : {"TOKEN", "KEY", "PASS", "PAT", "AUTH", "BEARER"})
       secret |= last == word;
     // PWD alone is the shell's folder.
     secret |= last == "PWD" && (words > 0 || end < upper.size());
     secret |= last.size() > 5 && (last.ends_with("TOKEN") || last.ends_with("KEY"));
     at = end + 1;
   }
+  // PGPASS, but not what only sounds like it; COOKIE_DOMAIN is no cookie.
+  secret |= last.ends_with("PASS") && last != "BYPASS" && last != "COMPASS";
+  secret |= last.ends_with("COOKIE") || last.ends_with("COOKIES");
   // Where the secret lies, not what it is.
   return secret && last != "PATH" && last != "FILE" && last != "DIR" && last != "HOME";
 }
 
 bool worth_masking(std::string_view value) {
-  if (value.size() < kMinSecretBytes || is_number(value)) return false;
+  if (value.size() < kLeastBytes || is_number(value)) return false;
+  if (value.size() < kMinSecretBytes && plain_word(value)) return false;
   // Our own mask, or what an environment that was masked before holds.
   return value.find(kMask) == value.npos;
 }
@@ -143,9 +181,13 @@ void find_secrets(std::string_view text, std::vector<std::string>& out) {
 }
 
 void find_argument_secrets(const std::vector<std::string>& argv, std::vector<std::string>& out) {
+  bool fetches = false;  // -u is a user with a password only to programs that fetch
   for (std::size_t i = 0; i < argv.size(); ++i) {
     const std::string_view word = argv[i];
     find_secrets(word, out);
+    fetches = fetches || word.ends_with("curl") || word.ends_with("wget");
+    if (fetches && word.starts_with("-u") && word.size() > 2) find_password(word.substr(2), out);
+    if (fetches && word.starts_with("--user=")) find_password(word.substr(7), out);
     const std::size_t equal = word.find('=');
     const std::size_t dashes = std::min(word.find_first_not_of('-'), word.size());
     if (equal != word.npos) {
@@ -155,6 +197,8 @@ void find_argument_secrets(const std::vector<std::string>& argv, std::vector<std
         std::string_view value = word.substr(equal + 1);
         find_named_secret(name.substr(std::min(dashes, name.size())), value, out);
       }
+    } else if (fetches && i + 1 < argv.size() && is_user_option(word)) {
+      find_password(argv[i + 1], out);
     } else if (dashes > 0 && i + 1 < argv.size() && !argv[i + 1].starts_with("-")) {
       find_named_secret(word.substr(dashes), argv[i + 1], out);
     }

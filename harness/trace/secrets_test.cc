@@ -116,6 +116,89 @@ TEST(Secrets, ArgumentsAndVariables) {
   EXPECT_THAT(found, IsEmpty());
 }
 
+TEST(Secrets, ShapesOfServicesAndOfCurl) {
+  for (const auto& [text, safe] : std::vector<std::pair<std::string, std::string>>{
+           {"post https://hooks.slack.com/services/T0ABC/B0DEF/xyzXYZ123 now",
+            "post https://hooks.slack.com/services/[secret] now"},
+           {"'https://discord.com/api/webhooks/1234/aB-c_d'",
+            "'https://discord.com/api/webhooks/[secret]'"},
+           {"SENTRY_DSN=https://abc123def@sentry.example/1", "[secret]@sentry.example/1"},
+           {"dsn https://0123456789abcdef0123456789abcdef@o1.ingest.sentry.io/42 on",
+            "dsn https://[secret]@o1.ingest.sentry.io/42 on"},
+           {"+ curl -s -u user:pa55 https://h/x", "+ curl -s -u user:[secret] https://h/x"},
+
+           {"curl --user 'user:p w' x", "curl --user 'user:[secret]' x"},
+           {"curl --user=user:s3cr x", "curl --user=user:[secret] x"},
+           {"['curl', '-u', 'user:pa55', '-H', 'Authorization: Basic dTpw']",
+            "['curl', '-u', 'user:[secret]', '-H', 'Authorization: Basic [secret]']"},
+           {"curl -H \"Authorization: Bearer ab.cd\" x",
+            "curl -H \"Authorization: Bearer [secret]\" x"},
+           {"PGPASS=hunter2 X_COOKIE=abc=def SESSION_BEARER=xyz1 SSH_KEY_PASSPHRASE=open",
+            "PGPASS=[secret] X_COOKIE=[secret] SESSION_BEARER=[secret] "
+            "SSH_KEY_PASSPHRASE=[secret]"}}) {
+    EXPECT_THAT(masked(text), HasSubstr(safe)) << text;
+  }
+  for (const std::string text : {"docker run -u 1000:1000 image",
+                                 "podman run --user app:app image",
+                                 "python3 -u a:b",
+                                 "curl -u $USER:$PASS x",
+                                 "curl -U x",
+                                 "curl --url a:b",
+                                 "curl -u user x",
+                                 "see https://hooks.slack.com/services/ for more",
+                                 "https://git@github.com/1",
+                                 "https://user@host/path",
+                                 "COOKIE_DOMAIN=example.org",
+                                 "X_BYPASS=always",
+                                 "COMPASS=north",
+                                 "commit 6f1ed002ab5595859014ebf0951522d9aabbccdd",
+                                 "/models/a1b2/snapshots/9c0d46a",
+                                 "void cutlass::gemm_kernel<float, 128>()",
+                                 "forward_pass=12 first_pass: 7",
+                                 "bearer: none",
+                                 "cookie policy: lax",
+                                 "num_passes=3"}) {
+    EXPECT_EQ(masked(text), text);
+  }
+}
+
+TEST(Secrets, NamesThatSayIt) {
+  for (const char* name : {"PGPASS", "SSH_PASSPHRASE", "X_PASSPHRASE", "X_COOKIE", "COOKIES",
+                           "API_BEARER", "X_BEARER", "MYSQL_PASS", "REDIS_PWD"})
+    EXPECT_TRUE(is_secret_name(name)) << name;
+  for (const char* name : {"PGPASSFILE", "COOKIE_DOMAIN", "BYPASS", "X_BYPASS", "COMPASS",
+                           "FIRST_PASSES", "BEARER_FILE", "COOKIE_PATH", "PASSTHROUGH", "PWD"})
+    EXPECT_FALSE(is_secret_name(name)) << name;
+}
+
+// Four and five bytes are masked where they stand alone; words and numbers never are.
+TEST(Secrets, ShortValuesOnlyAsWordsOfTheirOwn) {
+  std::vector<std::string> found;
+  for (const char* value :
+       {"s3cr", "a!9x", "Pa55w", "abc", "1234", "12.5", "dummy", "EMPTY", "None", "true", "auto"})
+    find_named_secret("X_TOKEN", value, found);
+  EXPECT_THAT(found, ElementsAre("s3cr", "a!9x", "Pa55w"));
+  found = spellings(found);
+  EXPECT_EQ(mask_secrets("s3cr 'a!9x' (Pa55w)=s3cr,", found),
+            "[secret] '[secret]' ([secret])=[secret],");
+  for (const std::string text :
+       {"9c0ds3cr6a", "/tmp/s3cret", "kernel_s3cr{A=1}", "xPa55w", "s3cr7", "1a!9xb"})
+    EXPECT_EQ(mask_secrets(text, found), text);
+}
+
+TEST(Secrets, ArgumentsOfCurl) {
+  std::vector<std::string> found;
+  find_argument_secrets({"/usr/bin/curl", "-u", "me:pa55word", "--user=me:other-1", "-ume:third-1",
+                         "--proxy-user", "me:fourth-1", "-H", "Authorization: Basic fifth-one"},
+                        found);
+  for (const char* secret : {"pa55word", "other-1", "third-1", "fourth-1", "fifth-one"})
+    EXPECT_THAT(found, Contains(secret));
+  found.clear();
+  find_argument_secrets({"docker", "run", "-u", "1000:staff-group", "--user", "app:app-group"},
+                        found);
+  EXPECT_THAT(found, IsEmpty());
+}
+
 TEST(Secrets, KnownInEverySpelling) {
   const std::vector<std::string> known = spellings({"pa\"ss w/rd'1", "already%40encoded"});
   for (const std::string text : {"x pa\"ss w/rd'1 y", R"({"a":"pa\"ss w/rd'1"})",
@@ -151,7 +234,8 @@ TEST(Secrets, HostileTextEndsInTime) {
        {std::string("="), std::string("a="), std::string("://@"), std::string("\\\""),
         std::string("--a "), std::string("token=["), std::string("eyJ."),
         std::string("-----BEGIN "), std::string(1, '\0'), std::string("password='"),
-        std::string("hf_"), std::string("\xff:")}) {
+        std::string("hf_"), std::string("\xff:"), std::string("curl -u "),
+        std::string("hooks.slack.com/services/"), std::string("-u ")}) {
     std::string text;
     while (text.size() < 20000) text += piece;
     EXPECT_LE(mask_secrets(text, {"x"}).size(), text.size() * 8) << piece;
