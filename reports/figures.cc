@@ -11,11 +11,11 @@
 namespace warmgate::reports {
 namespace {
 
-constexpr std::array<std::string_view, 13> kAskedFirst = {
-    "time_to_ready_s",    "kv_tokens",   "concurrency",     "kv_blocks",
-    "blocks_per_request", "kv_bytes",    "workspace_bytes", "profile_peak_bytes",
-    "serve_peak_bytes",   "keys_warmed", "keys_invalid",    "compiles_after_ready",
-    "requests_ok"};
+constexpr std::array<std::string_view, 14> kAskedFirst = {
+    "time_to_ready_s",      "kv_tokens",  "concurrency",     "kv_blocks",
+    "blocks_per_request",   "kv_bytes",   "workspace_bytes", "profile_peak_bytes",
+    "serve_peak_bytes",     "keys_asked", "keys_warmed",     "keys_invalid",
+    "compiles_after_ready", "requests_ok"};
 
 // Figures in the vocabulary's order, then the unknown ones by name.
 std::vector<std::string> figures_of(const ScenarioReport& scenario, Detail detail) {

@@ -54,7 +54,7 @@ std::string short_key(const std::vector<std::string>& keys, const verdict::RunRe
     if (!key || (!group.empty() && key->kernel != group.front().kernel)) return listed(keys);
     group.push_back(std::move(*key));
   }
-  for (const char* set : {"keys_warmed", "keys_launched"}) {
+  for (const char* set : {"keys_asked", "keys_warmed", "keys_launched"}) {
     if (!run || run->sets.count(set) == 0) continue;
     for (const std::string& text : run->sets.at(set)) {
       std::optional<Key> key = parse(text);
@@ -78,7 +78,7 @@ std::string short_key(const std::vector<std::string>& keys, const verdict::RunRe
 
 std::string with_short_keys(std::string text, const verdict::RunRecord& run) {
   if (text.find('{') == std::string::npos) return text;
-  for (const char* set : {"keys_warmed", "keys_launched"}) {
+  for (const char* set : {"keys_asked", "keys_warmed", "keys_launched"}) {
     const auto it = run.sets.find(set);
     if (it == run.sets.end()) continue;
     for (const std::string& key : it->second) {

@@ -19,15 +19,16 @@ using reports::Printer;
 using reports::Tone;
 
 std::string counts_text(const KernelKeys& k) {
-  std::string out = fmt::format("{} {} warmed, {} invalid", k.kernel, k.warmed(), k.invalid());
+  std::string out = fmt::format("{} {} asked for, {} compiled in warmup, {} invalid", k.kernel,
+                                k.asked(), k.warmed(), k.invalid());
   out += k.domain_known ? fmt::format(", {} reachable", k.reachable()) : ", reachable not observed";
   out += fmt::format(", {} launched", k.launched());
   if (k.launched_not_warmed() > 0)
     out += fmt::format(" ({} of them not compiled in warmup)", k.launched_not_warmed());
   if (k.never_compiled() > 0)
     out += fmt::format("; {} asked for and never compiled", k.never_compiled());
-  if (k.warmed_not_reachable() > 0)
-    out += fmt::format("; {} warmed for nothing", k.warmed_not_reachable());
+  if (k.asked_not_reachable() > 0)
+    out += fmt::format("; {} asked for in vain: not reachable", k.asked_not_reachable());
   return out;
 }
 
@@ -81,9 +82,9 @@ std::string state_cell(const Printer& out, KeyState state, std::size_t pad) {
 
 std::string key_row(const Printer& out, const KernelKeys& k, const KeyRow& r,
                     const std::vector<std::string>& archs, const std::string& words) {
-  const std::string warmed = r.compiled ? "yes" : r.warmed ? "asked" : "no";
-  std::string line = out.cell(warmed, r.launched && !r.compiled ? Tone::kBad : Tone::kPlain, 8);
-  const bool wasted = r.warmed && k.domain_known && !r.reachable;
+  const std::string warmed = r.warmed ? "yes" : r.compiled ? "failed" : r.asked ? "asked" : "no";
+  std::string line = out.cell(warmed, r.launched && !r.warmed ? Tone::kBad : Tone::kPlain, 8);
+  const bool wasted = r.asked && k.domain_known && !r.reachable;
   line += !k.domain_known
               ? out.cell("-", Tone::kQuiet, 11)
               : out.cell(r.reachable ? "yes" : "no", wasted ? Tone::kDoubt : Tone::kPlain, 11);
@@ -101,7 +102,7 @@ void print_kernel(Printer& out, const KernelKeys& k, const std::vector<std::stri
   std::vector<const KeyRow*> rows;
   std::vector<std::string> reasons;
   for (const KeyRow& r : k.rows) {
-    if (!all && !r.warmed && !r.launched) continue;
+    if (!all && !r.asked && !r.launched) continue;
     rows.push_back(&r);
     if (!r.why.empty() && std::find(reasons.begin(), reasons.end(), r.why) == reasons.end())
       reasons.push_back(r.why);
@@ -121,10 +122,10 @@ void print_kernel(Printer& out, const KernelKeys& k, const std::vector<std::stri
   for (std::size_t i = 0; i < reasons.size() && (all || i < 2); ++i)
     out.paragraph(4, reasons[i], Tone::kQuiet);
   if (rows.size() < k.rows.size())
-    out.row(2,
-            out.cell(fmt::format("and {} more, neither warmed nor launched; --verbose lists them",
-                                 k.rows.size() - rows.size()),
-                     Tone::kQuiet));
+    out.row(
+        2, out.cell(fmt::format("and {} more, neither asked for nor launched; --verbose lists them",
+                                k.rows.size() - rows.size()),
+                    Tone::kQuiet));
 }
 
 std::string keys_text(const run::ScenarioResult& result,

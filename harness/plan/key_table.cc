@@ -63,8 +63,11 @@ void read_compile(Builder& out, const trace::Event& e, const std::string& phase)
   if (key.empty()) return;
   KeyRow& row = out.row(e.str("kernel"), key);
   const bool ours = e.src == "harness";
-  if (!ours && phase == "warmup") row.warmed = row.compiled = true;
   const bool ok = e.str("status") == "ok";
+  if (!ours && phase == "warmup") {
+    row.asked = row.compiled = true;
+    row.warmed = row.warmed || ok;
+  }
   if (!ok && row.why.empty()) row.why = e.str("arch") + ": " + first_line(e.str("log"));
   // Without a compiler the host half stands in, and says nothing about an architecture.
   if (e.str("backend") == "host") {
@@ -122,32 +125,32 @@ std::size_t KernelKeys::count(bool KeyRow::*field) const {
 
 std::size_t KernelKeys::invalid() const {
   return static_cast<std::size_t>(std::count_if(
-      rows.begin(), rows.end(), [](const KeyRow& r) { return r.warmed && r.invalid(); }));
+      rows.begin(), rows.end(), [](const KeyRow& r) { return r.asked && r.invalid(); }));
 }
 
 std::size_t KernelKeys::never_compiled() const {
   return static_cast<std::size_t>(std::count_if(
-      rows.begin(), rows.end(), [](const KeyRow& r) { return r.warmed && !r.compiled; }));
+      rows.begin(), rows.end(), [](const KeyRow& r) { return r.asked && !r.compiled; }));
 }
 
 std::size_t KernelKeys::launched_not_warmed() const {
   return static_cast<std::size_t>(std::count_if(
-      rows.begin(), rows.end(), [](const KeyRow& r) { return r.launched && !r.compiled; }));
+      rows.begin(), rows.end(), [](const KeyRow& r) { return r.launched && !r.warmed; }));
 }
 
-std::size_t KernelKeys::warmed_not_reachable() const {
+std::size_t KernelKeys::asked_not_reachable() const {
   if (!domain_known) return 0;
   return static_cast<std::size_t>(std::count_if(
-      rows.begin(), rows.end(), [](const KeyRow& r) { return r.warmed && !r.reachable; }));
+      rows.begin(), rows.end(), [](const KeyRow& r) { return r.asked && !r.reachable; }));
 }
 
 KeyTable key_table(const trace::Trace& trace, std::vector<std::string> archs) {
   Builder out;
   out.table.archs = std::move(archs);
   for (const trace::Event* e : trace.of("asked")) {
-    for (const std::string& key : e->strings("keys")) out.row(e->str("kernel"), key).warmed = true;
+    for (const std::string& key : e->strings("keys")) out.row(e->str("kernel"), key).asked = true;
   }
-  // Warmed first, then launched, then what is only reachable.
+  // Asked for first, then launched, then what is only reachable.
   for (std::size_t i = 0; i < trace.events.size(); ++i) {
     const trace::Event& e = trace.events[i];
     if (e.ev == "compile") read_compile(out, e, phase_of(trace, i));
@@ -180,14 +183,14 @@ nlohmann::ordered_json to_json(const KeyTable& table) {
   for (const KernelKeys& k : table.kernels) {
     Json kernel;
     kernel["kernel"] = k.kernel;
+    kernel["asked"] = k.asked();
     kernel["warmed"] = k.warmed();
     kernel["reachable"] = k.domain_known ? Json(k.reachable()) : Json(nullptr);
     kernel["launched"] = k.launched();
     kernel["invalid"] = k.invalid();
     kernel["never_compiled"] = k.never_compiled();
     kernel["launched_not_warmed"] = k.launched_not_warmed();
-    kernel["warmed_not_reachable"] =
-        k.domain_known ? Json(k.warmed_not_reachable()) : Json(nullptr);
+    kernel["asked_not_reachable"] = k.domain_known ? Json(k.asked_not_reachable()) : Json(nullptr);
     kernel["keys"] = Json::array();
     for (const KeyRow& r : k.rows) {
       Json archs = Json::object();
@@ -196,8 +199,9 @@ nlohmann::ordered_json to_json(const KeyTable& table) {
         archs[arch] = to_string(it == r.archs.end() ? KeyState::kNone : it->second);
       }
       kernel["keys"].push_back({{"key", r.key},
-                                {"warmed", r.warmed},
+                                {"asked", r.asked},
                                 {"compiled", r.compiled},
+                                {"warmed", r.warmed},
                                 {"reachable", k.domain_known ? Json(r.reachable) : Json(nullptr)},
                                 {"launched", r.launched},
                                 {"launches", r.launches},

@@ -20,8 +20,9 @@ std::string_view to_string(KeyState state);
 
 struct KeyRow {
   std::string key;
-  bool warmed = false;    // warmup asked for it
+  bool asked = false;     // warmup asked for it
   bool compiled = false;  // and came to compile it
+  bool warmed = false;    // which went well
   bool reachable = false, launched = false;
   std::int64_t launches = 0;  // in serve
   KeyState host = KeyState::kNone;
@@ -33,15 +34,16 @@ struct KeyRow {
 struct KernelKeys {
   std::string kernel;
   bool domain_known = false;  // the engine said what the dispatcher can produce
-  std::vector<KeyRow> rows;   // in order of appearance: warmed, launched, then reachable only
+  std::vector<KeyRow> rows;   // in order of appearance: asked for, launched, then reachable only
   std::size_t count(bool KeyRow::*field) const;
+  std::size_t asked() const { return count(&KeyRow::asked); }
   std::size_t warmed() const { return count(&KeyRow::warmed); }
   std::size_t reachable() const { return count(&KeyRow::reachable); }
   std::size_t launched() const { return count(&KeyRow::launched); }
-  std::size_t invalid() const;         // among the warmed
-  std::size_t never_compiled() const;  // warmed in name only: a failure before them skipped them
-  std::size_t launched_not_warmed() const;  // nor compiled in warmup
-  std::size_t warmed_not_reachable() const;
+  std::size_t invalid() const;         // among those asked for
+  std::size_t never_compiled() const;  // asked for only: a failure before them skipped them
+  std::size_t launched_not_warmed() const;
+  std::size_t asked_not_reachable() const;
 };
 
 struct KeyTable {

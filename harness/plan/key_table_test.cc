@@ -50,12 +50,12 @@ TEST(KeyTable, CountsSideBySide) {
   const KeyTable table = key_table(sample(), {"sm_90a", "sm_80", "sm_120a"});
   ASSERT_EQ(table.kernels.size(), 1u);
   const KernelKeys& k = table.kernels[0];
-  EXPECT_EQ(k.warmed(), 2u);
+  EXPECT_EQ(k.asked(), 2u);
   EXPECT_EQ(k.reachable(), 3u);
   EXPECT_EQ(k.launched(), 1u);
   EXPECT_EQ(k.invalid(), 1u);
   EXPECT_EQ(k.launched_not_warmed(), 1u);
-  EXPECT_EQ(k.warmed_not_reachable(), 1u);
+  EXPECT_EQ(k.asked_not_reachable(), 1u);
   EXPECT_THAT(table.archs, ElementsAre("sm_90a", "sm_80", "sm_120a"));
   EXPECT_THAT(table.not_observed, ElementsAre(HasSubstr("sm_120a")));
 }
@@ -86,7 +86,7 @@ TEST(KeyTable, WithoutACompilerTheHostHalfIsNoArchitecture) {
   EXPECT_TRUE(json["kernels"][0]["reachable"].is_null());  // nobody told the domain
 }
 
-TEST(KeyTable, WhatWarmupAskedForAndNeverReachedIsWarmedInNameOnly) {
+TEST(KeyTable, WhatWarmupAskedForAndNeverCompiledIsNotWarmed) {
   trace::Trace trace;
   add(trace, R"({"ev":"asked","t":1,"rank":0,"kernel":"K","keys":["K{R=0}","K{R=4}"]})");
   compile(trace, "K{R=0}", "sm_90a", "failed", R"(,"phase":"warmup")");
@@ -94,8 +94,11 @@ TEST(KeyTable, WhatWarmupAskedForAndNeverReachedIsWarmedInNameOnly) {
   add(trace, R"({"ev":"launch","t":3,"rank":0,"kernel":"K","key":"K{R=4}","phase":"serve"})");
   const KeyTable table = key_table(trace, {});
   const KernelKeys& k = table.kernels[0];
-  EXPECT_EQ(k.warmed(), 2u);
+  EXPECT_EQ(k.asked(), 2u);
+  EXPECT_EQ(k.warmed(), 0u);  // one was never compiled, the other failed to
   EXPECT_EQ(k.never_compiled(), 1u);
+  EXPECT_EQ(to_json(table)["kernels"][0]["asked"], 2);
+  EXPECT_EQ(to_json(table)["kernels"][0]["warmed"], 0);
   EXPECT_EQ(k.invalid(), 1u);
   EXPECT_EQ(k.launched_not_warmed(), 1u);
 }

@@ -150,7 +150,13 @@ class Collector {
     const bool compiles = view_.emits("compile"), launches = view_.emits("launch");
     // From outside only what is compiled late is seen.
     const bool warmed = launches || !view_.emits("http");
-    if (compiles && warmed && view_.reached("warmup")) set("keys_warmed", names(use.warmed));
+    if (compiles && warmed && view_.reached("warmup")) {
+      std::vector<std::string> compiled;
+      for (const auto& [key, how] : use.warmed)
+        if (!how.ok_ranks.empty()) compiled.push_back(key);
+      set("keys_asked", names(use.warmed));
+      set("keys_warmed", std::move(compiled));
+    }
     if (launches && view_.reached("serve")) {
       set("keys_launched", names(use.launched));
       std::set<std::string> kernels;

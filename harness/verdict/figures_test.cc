@@ -24,12 +24,22 @@ RunRecord collected(const trace::Trace& trace) {
 
 TEST(Figures, OfAGoodRun) {
   const RunRecord r = collected(good_end());
-  const std::map<std::string, double> expected = {
-      {"kv_bytes", 1000000}, {"kv_blocks", 10},           {"kv_tokens", 2560},
-      {"concurrency", 2.5},  {"blocks_per_request", 4},   {"block_stride_bytes", 100000},
-      {"keys_warmed", 2},    {"keys_launched", 1},        {"keys_invalid", 0},
-      {"skips", 0},          {"compiles_after_ready", 0}, {"steps_served", 1},
-      {"requests_ok", 1},    {"output_tokens", 8},        {"workspace_bytes", 4096}};
+  const std::map<std::string, double> expected = {{"kv_bytes", 1000000},
+                                                  {"kv_blocks", 10},
+                                                  {"kv_tokens", 2560},
+                                                  {"concurrency", 2.5},
+                                                  {"blocks_per_request", 4},
+                                                  {"block_stride_bytes", 100000},
+                                                  {"keys_asked", 2},
+                                                  {"keys_warmed", 2},
+                                                  {"keys_launched", 1},
+                                                  {"keys_invalid", 0},
+                                                  {"skips", 0},
+                                                  {"compiles_after_ready", 0},
+                                                  {"steps_served", 1},
+                                                  {"requests_ok", 1},
+                                                  {"output_tokens", 8},
+                                                  {"workspace_bytes", 4096}};
   for (const auto& [name, value] : expected) {
     ASSERT_EQ(r.figures.count(name), 1u) << name;
     EXPECT_DOUBLE_EQ(r.figures.at(name), value) << name;
@@ -42,11 +52,23 @@ TEST(Figures, OfAGoodRun) {
   EXPECT_EQ(r.sets.at("contract:keys-reachable"), std::vector<std::string>{});
 }
 
+// Nor is a key warmed whose compile failed.
+TEST(Figures, AKeyThatWasAskedForAndNeverCompiledIsNotWarmed) {
+  TraceBuilder t;
+  t.hello().begin("warmup");
+  t.add("asked", {{"kernel", "K"}, {"keys", {"K{A=1}", "K{A=4}", "K{A=9}"}}});
+  t.compile("K{A=1}", "warmup").compile("K{A=4}", "warmup", "failed").end("warmup").exited();
+  const RunRecord r = collected(t);
+  EXPECT_EQ(r.figures.at("keys_asked"), 3);
+  EXPECT_EQ(r.figures.at("keys_warmed"), 1);
+  EXPECT_EQ(r.sets.at("keys_warmed"), std::vector<std::string>{"K{A=1}"});
+}
+
 TEST(Figures, WhatNobodyWouldHaveSentIsAbsentNotZero) {
   TraceBuilder t;
   t.hello(0, {"phase_begin"}).phase("warmup").ready().begin("serve").bye().exited();
   const RunRecord r = collected(t);
-  for (const char* name : {"keys_warmed", "keys_launched", "keys_invalid", "skips",
+  for (const char* name : {"keys_asked", "keys_warmed", "keys_launched", "keys_invalid", "skips",
                            "compiles_after_ready", "kv_tokens", "requests_ok"})
     EXPECT_EQ(r.figures.count(name), 0u) << name;
   EXPECT_EQ(r.sets.count("compiles_after_ready"), 0u);
