@@ -217,38 +217,30 @@ void add_probes(CLI::App& app, CommandLine& line, Raw&) {
 }  // namespace
 
 void add_tools(CLI::App& app, CommandLine& line, Raw& raw) {
-  auto* resolve = app.add_subcommand("resolve", "print every value of a scenario and its origin");
-  add_one_scenario(resolve, raw)->required();
-  add_variants(resolve, raw);
-  add_scenario_choices(resolve, line);
-  add_json(resolve, line, kJsonResult);
-  resolve->footer(
-      "Examples:\n"
-      "  warmgate resolve FILE --variant B\n"
-      "  warmgate resolve FILE --json - | jq '.variants[0].ranks[0].limits'");
-
-  auto* plan = app.add_subcommand("plan", "memory a phase, cache groups, capacity, workspace");
-  add_one_scenario(plan, raw)->required();
-  add_variants(plan, raw);
-  add_scenario_choices(plan, line);
-  add_kernels(plan, line, raw);
-  add_json(plan, line, kJsonResult);
-  plan->footer(
-      "Examples:\n"
-      "  warmgate plan scenarios/seeds/dspark-absent-topk-buffer.yaml --variant B\n"
-      "  warmgate plan FILE --set limits.max_model_len=131072 --json -");
-
-  auto* keys = app.add_subcommand("keys", "compile keys: warmed, reachable, launched, invalid");
-  add_one_scenario(keys, raw)->required();
-  add_variants(keys, raw);
-  add_scenario_choices(keys, line);
-  add_kernels(keys, line, raw);
-  add_json(keys, line, kJsonResult);
-  keys->add_flag("-v,--verbose", raw.verbose, "also the keys of which nothing is to be said");
-  keys->footer(
-      "Examples:\n"
-      "  warmgate keys scenarios/seeds/zero-compress-ratio-warmup-key.yaml\n"
-      "  warmgate keys FILE --variant A --jit host --json -");
+  // Commands that look at one scenario and judge nothing.
+  const auto look = [&](const char* name, const char* about, bool kernels, const char* footer) {
+    auto* sub = app.add_subcommand(name, about);
+    add_one_scenario(sub, raw)->required();
+    add_variants(sub, raw);
+    add_scenario_choices(sub, line);
+    if (kernels) add_kernels(sub, line, raw);
+    add_json(sub, line, kJsonResult);
+    sub->footer(footer);
+    return sub;
+  };
+  look("resolve", "print every value of a scenario and its origin", false,
+       "Examples:\n"
+       "  warmgate resolve FILE --variant B\n"
+       "  warmgate resolve FILE --json - | jq '.variants[0].ranks[0].limits'");
+  look("plan", "memory a phase, cache groups, capacity, workspace", true,
+       "Examples:\n"
+       "  warmgate plan scenarios/seeds/dspark-absent-topk-buffer.yaml --variant B\n"
+       "  warmgate plan FILE --set limits.max_model_len=131072 --json -");
+  look("keys", "compile keys: asked for, compiled, reachable, launched, invalid", true,
+       "Examples:\n"
+       "  warmgate keys scenarios/seeds/zero-compress-ratio-warmup-key.yaml\n"
+       "  warmgate keys FILE --variant A --jit host --json -")
+      ->add_flag("-v,--verbose", raw.verbose, "also the keys of which nothing is to be said");
 
   auto* accept = app.add_subcommand("accept", "write the sets and counts of a run as accepted");
   add_one_scenario(accept, raw);

@@ -24,8 +24,8 @@
 #include "harness/run/schedule.h"
 #include "harness/run/secrets.h"
 #include "harness/run/server.h"
+#include "harness/run/setup.h"
 #include "harness/run/stale.h"
-#include "harness/scenario/problems.h"
 #include "harness/target/environment.h"
 #include "harness/trace/secrets.h"
 #include "harness/trace/wire.h"
@@ -41,64 +41,6 @@ using scenario::Variant;
 using verdict::Verdict;
 
 namespace {
-
-bool is_chosen(const Variant& variant, const std::vector<std::string>& names) {
-  return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-           return name == variant.name || name == variant.base_name;
-         });
-}
-
-// A name that no scenario has is a slip of the user's, not an empty run.
-void refuse_unknown_variants(const std::vector<Scenario>& scenarios,
-                             const std::vector<std::string>& names) {
-  std::vector<Problem> problems;
-  std::vector<std::string> known;
-  for (const Scenario& scenario : scenarios) {
-    for (const Variant& variant : scenario.variants) {
-      for (const std::string& name : {variant.base_name, variant.name}) {
-        if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
-      }
-    }
-  }
-  for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string file = scenarios.size() == 1 ? scenarios[0].path.string() : "--variant";
-    problems.push_back(
-        {file, 0, 0, "variants",
-         fmt::format("there is no variant '{}'; one of {}{}", name, scenario::list_of(known),
-                     scenario::did_you_mean(name, known))});
-  }
-  if (!problems.empty()) throw ScenarioError(std::move(problems));
-}
-
-std::vector<Scenario> load_all(const std::vector<fs::path>& files,
-                               const scenario::LoadOptions& options) {
-  std::vector<Scenario> out;
-  std::vector<Problem> problems;
-  for (const fs::path& file : files) {
-    try {
-      out.push_back(scenario::load_scenario(file, options));
-    } catch (const ScenarioError& error) {
-      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
-    }
-  }
-  if (!problems.empty()) throw ScenarioError(std::move(problems));
-  return out;
-}
-
-std::vector<verdict::Accepted> read_all_accepted(const std::vector<Scenario>& scenarios) {
-  std::vector<verdict::Accepted> out;
-  std::vector<Problem> problems;
-  for (const Scenario& scenario : scenarios) {
-    try {
-      out.push_back(verdict::read_accepted(scenario.accepted_path()));
-    } catch (const std::exception& error) {
-      problems.push_back({scenario.accepted_path().string(), 0, 0, "", error.what()});
-    }
-  }
-  if (!problems.empty()) throw ScenarioError(std::move(problems));
-  return out;
-}
 
 class Gate {
  public:
