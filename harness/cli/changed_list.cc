@@ -8,6 +8,7 @@
 #include "harness/cli/changed.h"
 #include "harness/cli/repository.h"
 #include "harness/scenario/problems.h"
+#include "harness/scenario/text_file.h"
 
 namespace warmgate::cli {
 namespace {
@@ -31,10 +32,11 @@ class Reader {
       text(read(in, "stdin"), "stdin");
     } else if (!word.empty() && word.front() == '@') {
       const std::string file = word.substr(1);
-      std::error_code error;
-      std::ifstream stream(file, std::ios::binary);
-      if (fs::is_directory(file, error) || !stream)
-        return wrong(file.empty() ? "@" : file, "cannot be read; it should hold a path a line");
+      std::ifstream stream;
+      if (scenario::ends_somewhere(file)) stream.open(file, std::ios::binary);
+      if (!stream.is_open())
+        return wrong(file.empty() ? "@" : file,
+                     "cannot be read, or is no regular file; it should hold a path a line");
       text(read(stream, file), file);
     } else {
       text(word, "");

@@ -1,7 +1,6 @@
 // The program as its users meet it: exit codes, streams, files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
@@ -194,70 +193,6 @@ TEST_F(Cli, FilesAreWritten) {
   EXPECT_THAT(slurp(rows), HasSubstr("\"rows/1.0\""));
   EXPECT_EQ(slurp(md).rfind("## ❌ FAIL · warmgate run", 0), 0u);
   EXPECT_THAT(ran.out, HasSubstr("FAIL"));
-}
-
-TEST_F(Cli, AFileThatCannotBeWrittenIsFour) {
-  for (const char* option : {"--json", "--junit", "--markdown", "--rows"}) {
-    const Ran ran = warmgate({"run", small_, option, "/nowhere/at/all"});
-    EXPECT_EQ(ran.code, 4) << option;
-    EXPECT_THAT(ran.err, HasSubstr("/nowhere/at/all"));
-    const Ran full = warmgate({"run", small_, option, "/dev/full"});
-    EXPECT_EQ(full.code, 4) << option;
-    EXPECT_THAT(full.err, HasSubstr("/dev/full: No space left")) << option;
-    // A failure found outweighs a file lost.
-    EXPECT_EQ(warmgate({"run", small_, "--no-expect", option, "/dev/full"}).code, 1) << option;
-  }
-  EXPECT_EQ(warmgate({"accept", small_, "--rows", "/dev/full"}).code, 4);
-  EXPECT_EQ(warmgate({"step", small_, "--rows", "/dev/full"}).code, 128);
-  EXPECT_EQ(warmgate({"plan", small_, "--json", "/nowhere/at/all"}).code, 4);
-  EXPECT_EQ(warmgate({"step", small_, "--json", "/nowhere/at/all"}).code, 128);
-}
-
-TEST_F(Cli, AFolderIsNoFileToWrite) {
-  for (const char* option : {"--json", "--junit", "--markdown", "--rows"}) {
-    const Ran ran = warmgate({"run", small_, option, dir_.path().string()});
-    EXPECT_EQ(ran.code, 2) << option;
-    EXPECT_THAT(ran.err, HasSubstr("is a folder")) << option;
-  }
-}
-
-TEST_F(Cli, AFifoThatNobodyReadsIsSaidAndNotWaitedFor) {
-  const std::string fifo = (dir_.path() / "fifo").string();
-  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  for (const char* option : {"--json", "--junit", "--markdown", "--rows"}) {
-    const Ran ran = warmgate({"run", small_, option, fifo});
-    EXPECT_EQ(ran.code, 4) << option;
-    EXPECT_THAT(ran.err, HasSubstr("nobody reads it")) << option;
-    const Ran read = shell("cat " + fifo + " & " + program_path().string() + " run " + small_ +
-                           " " + option + " " + fifo + " >/dev/null; echo code $? >&2; wait");
-    EXPECT_THAT(read.err, HasSubstr("code 0")) << option;
-    EXPECT_THAT(read.out, HasSubstr("small")) << option;
-  }
-}
-
-TEST_F(Cli, ABundleReplacesNothingButAnOrdinaryFileOfAnotherPlace) {
-  const std::string kept = (dir_.path() / "kept").string();
-  ASSERT_EQ(warmgate({"run", small_, "--keep", kept}).code, 0);
-  const std::string before = slurp(kept + "/bundle.json");
-  const std::string fifo = (dir_.path() / "pipe").string();
-  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  for (const std::string& output :
-       {kept + "/bundle.json", kept + "/new.tar.gz", fifo, dir_.path().string()}) {
-    const Ran ran = warmgate({"bundle", kept, "-o", output});
-    EXPECT_EQ(ran.code, 2) << output << ran.out << ran.err;
-  }
-  EXPECT_EQ(slurp(kept + "/bundle.json"), before);
-  EXPECT_TRUE(fs::is_fifo(fifo));
-  EXPECT_EQ(warmgate({"bundle", kept, "-o", (dir_.path() / "b.tar.gz").string()}).code, 0);
-}
-
-TEST_F(Cli, AManifestThatIsNoFileIsRefused) {
-  const std::string report = (dir_.path() / "r.json").string();
-  warmgate({"run", small_, "--json", report});
-  const std::string fifo = (dir_.path() / "pipe").string();
-  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  for (const std::string& manifest : {std::string("/dev/zero"), fifo})
-    EXPECT_EQ(warmgate({"probes", report, "--check", manifest}).code, 2) << manifest;
 }
 
 TEST_F(Cli, JsonToStdoutByAnyName) {

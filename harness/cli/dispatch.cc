@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "harness/cli/commands.h"
+#include "harness/cli/inputs.h"
 #include "harness/cli/outputs.h"
 
 namespace warmgate::cli {
@@ -18,6 +19,7 @@ int dispatch(const CommandLine& line, Console& console) {
   };
   for (const auto& [name, command] : kCommands) {
     if (line.command != name) continue;
+    check_inputs(line);
     check_outputs(line);
     return command(line, console);
   }

@@ -4,6 +4,7 @@
 
 #include "harness/contract/external.h"
 #include "harness/scenario/scenario.h"
+#include "harness/scenario/text_file.h"
 
 namespace warmgate::contract {
 namespace {
@@ -17,6 +18,7 @@ class Reader {
   std::vector<ExternalContract> read() {
     std::vector<ExternalContract> out;
     try {
+      if (!scenario::ends_somewhere(file_)) throw YAML::BadFile(file_.string());
       const YAML::Node root = YAML::LoadFile(file_.string());
       if (root.IsSequence()) {
         for (const YAML::Node& node : root) out.push_back(one(node));

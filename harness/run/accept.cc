@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/run/json_text.h"
 #include "harness/verdict/expectation.h"
 
 namespace warmgate::run {
@@ -159,17 +159,7 @@ std::vector<AcceptedFile> accept(const GateResult& result, const fs::path& outpu
 }
 
 std::vector<AcceptedFile> accept_report(const fs::path& report, const fs::path& output) {
-  std::ifstream in(report, std::ios::binary);
-  if (!in) throw std::runtime_error("cannot read " + report.string());
-  const json document = json::parse(in, nullptr, false);
-  if (document.is_discarded() || !document.is_object()) {
-    throw std::runtime_error(report.string() + " is not a JSON report");
-  }
-  const std::string schema = text(document, "schema");
-  if (schema.rfind("report/1.", 0) != 0) {
-    throw std::runtime_error(
-        fmt::format("{}: schema is '{}'; this program reads report/1", report.string(), schema));
-  }
+  const json document = read_report(report);
   std::vector<Runs> all;
   std::vector<std::unique_ptr<RunRecord>> records;
   for (const json& scenario : list(document, "scenarios")) {

@@ -95,6 +95,33 @@ TEST(Archive, GivesBackWhatWasPacked) {
   EXPECT_EQ(read_whole(to.path() / "1.tar"), read_whole(to.path() / "2.tar"));
 }
 
+// The file, that it is damaged, and in the unpacker's own words why, on one line.
+TEST(Archive, ABrokenOneIsSaidInTheWordsOfItsProgram) {
+  const RunDir dir("test");
+  write_whole(dir.path() / "in/x", std::string(100000, 'x'));
+  pack(dir.path() / "in", dir.path() / "x.tar.gz");
+  const std::string whole = read_whole(dir.path() / "x.tar.gz");
+  ASSERT_GT(whole.size(), 60u);
+  std::string turned = whole;
+  turned[whole.size() / 2] = static_cast<char>(~turned[whole.size() / 2]);
+  for (const std::string& bytes :
+       {whole.substr(0, whole.size() / 2), turned, whole.substr(0, 12)}) {
+    const fs::path file = dir.path() / "broken.tar.gz";
+    write_whole(file, bytes);
+    fs::create_directories(dir.path() / "to");
+    try {
+      unpack(file, dir.path() / "to");
+      ADD_FAILURE() << "taken";
+    } catch (const std::runtime_error& error) {
+      const std::string text = error.what();
+      EXPECT_TRUE(text.starts_with(file.string() + " is damaged: ")) << text;
+      EXPECT_THAT(text, HasSubstr("gzip: ")) << text;
+      EXPECT_EQ(text.find('\n'), text.npos) << text;
+    }
+    fs::remove_all(dir.path() / "to");
+  }
+}
+
 TEST(Archive, HostilePathsAreRefused) {
   for (const std::string name : {"/etc/passwd", "../x", "a/../../x", "a/..", "..", "a//b", "./../x",
                                  "a/./b", "a\nb", "a\\b", "\x1b[2J"}) {

@@ -93,19 +93,13 @@ void load_scenarios(const json& report, const json& call, std::vector<scenario::
 
 void keep_report(const fs::path& file, const fs::path& folder,
                  const std::vector<std::string>& secrets) {
-  const std::string all = read_whole(file);
-  const json report = json::parse(all, nullptr, false);
-  if (!report.is_object()) refuse_file(file, "is no JSON report and no folder that --keep wrote");
-  const std::string schema = text_of(report, "schema");
-  if (!schema.starts_with("report/1."))
-    refuse_file(file, fmt::format("its schema is '{}'; this program reads report/1", schema));
+  const json report = read_report(file);
   const json call = report.value("call", json::object());
   if (text_of(call, "verb").empty())
     refuse_file(file, "does not say how it was made; it is older than report/1.1");
   Kept kept;
   kept.call = call;
   kept.environment = report.value("machine", json::object());
-  kept.report = all;
   kept.command = text_of(report, "command");
   kept.secrets = secrets;
   kept.left_out.push_back("traces: a JSON report has none; run with --keep DIR and bundle that");

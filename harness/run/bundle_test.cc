@@ -96,6 +96,7 @@ TEST_F(Bundles, HoldWhatRepeatsTheRunAndNoMore) {
   EXPECT_THAT(made.left_out, Contains(HasSubstr("--with prompts")));
   EXPECT_THAT(made.left_out, Contains(HasSubstr("a link")));
   EXPECT_THAT(made.left_out, Contains(HasSubstr("data.txt: named by a command")));
+  EXPECT_THAT(made.left_out, Contains(HasSubstr("data.txt: name it by that path")));
   const OpenBundle open = open_bundle(file);
   EXPECT_EQ(open.verb, "run");
   ASSERT_EQ(open.scenarios.size(), 1u);
@@ -125,7 +126,7 @@ TEST_F(Bundles, ThatAreNoneAreRefused) {
               HasSubstr("no such"));
   write_whole(dir_.path() / "x.json", "[]");
   EXPECT_THAT(refusal([&] { (void)make_bundle(dir_.path() / "x.json", "", {}, {}); }),
-              HasSubstr("no JSON report"));
+              HasSubstr("not a JSON report"));
   write_whole(dir_.path() / "x.json", "{\"schema\":\"report/1.0\"}");
   EXPECT_THAT(refusal([&] { (void)make_bundle(dir_.path() / "x.json", "", {}, {}); }),
               HasSubstr("older"));

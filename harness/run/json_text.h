@@ -16,6 +16,11 @@ namespace warmgate::run {
 std::string read_whole(const std::filesystem::path& file);
 void write_whole(const std::filesystem::path& file, std::string_view text);
 
+/// JSON of a file of at most 256 MiB that ends somewhere; ScenarioError otherwise. read_report()
+/// takes no other than a report of run, ab or gate, or a folder that --keep wrote.
+nlohmann::json read_json(const std::filesystem::path& file);
+nlohmann::json read_report(const std::filesystem::path& wish);
+
 /// With indentation, invalid UTF-8 replaced, newline at the end.
 std::string pretty(const nlohmann::json& value);
 

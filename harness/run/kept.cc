@@ -177,7 +177,7 @@ class Folder {
       if (!fs::is_regular_file(file, failed)) continue;
       if (placed_.count(file) > 0) continue;
       if (fs::path(word).is_absolute() || !is_inside(tree, file)) {
-        note_missing(word);
+        note_missing(word, file);
         continue;
       }
       static const std::set<std::string> kPrograms = {".py", ".sh", ".js",   ".mjs", ".cjs",
@@ -187,13 +187,20 @@ class Folder {
       if (i == 0 || runs || kPrograms.count(file.extension().string()) > 0) {
         add_file(file, tree_name(tree) + "/" + file.lexically_relative(tree).string());
       } else {
-        note_missing(word);
+        note_missing(word, file);
       }
     }
   }
 
-  void note_missing(const std::string& word) {
-    const std::string line = word + ": named by a command; it has to be there";
+  void note_missing(const std::string& word, const fs::path& file) {
+    // A command's folder in a bundle is another one each time that it is opened.
+    const std::string line =
+        fs::path(word).is_absolute()
+            ? word + ": named by a command; it has to be there"
+            : fmt::format(
+                  "{}: named by a command, and not found from the bundle's folder; it was "
+                  "{}: name it by that path to repeat the run",
+                  word, file.string());
     if (std::find(left_out_.begin(), left_out_.end(), line) == left_out_.end())
       left_out_.push_back(line);
   }

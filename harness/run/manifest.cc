@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -89,10 +90,43 @@ class Reader {
     const YAML::Node node = parent[key];
     if (!node || node.IsNull()) return std::nullopt;
     const std::string digits = node.IsScalar() ? node.Scalar() : "";
+    // A quoted scalar has the tag "!", and Kubernetes refuses a text where it wants a number.
+    if (node.IsScalar() && node.Tag() == "!")
+      refuse(node.Mark(), fmt::format("{}: is the text {}; expected a number, without quotes", key,
+                                      scenario::shown(digits)));
     if (digits.empty() || digits.size() > 9 ||
         digits.find_first_not_of("0123456789") != std::string::npos)
       refuse(node.Mark(), fmt::format("{}: expected a whole number of at most nine digits", key));
     return std::stod(digits);
+  }
+
+  // A key that is none of `known`. Fields come and go with versions of Kubernetes, so that where
+  // `strict` is not set only what looks like a slip is refused.
+  void check_keys(const YAML::Node& node, const std::string& what,
+                  const std::vector<std::string>& known, bool strict) const {
+    for (const auto& entry : node) {
+      const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      if (!strict && !scenario::nearest(key, known)) continue;
+      refuse(entry.first.Mark(), fmt::format("{}: no field of {}{}", scenario::shown(key), what,
+                                             scenario::did_you_mean(key, known)));
+    }
+  }
+
+  // Custom resources hold pods too; what calls itself Kubernetes' own must be one of these.
+  void check_kind(const YAML::Node& owner) const {
+    static const std::vector<std::string> kOwn = {
+        "Pod",        "PodTemplate", "ReplicationController",
+        "Deployment", "StatefulSet", "DaemonSet",
+        "ReplicaSet", "Job",         "CronJob"};
+    const std::string kind = text(owner, "kind"), api = text(owner, "apiVersion");
+    const bool own =
+        api.empty() || api == "v1" || api.starts_with("apps/") || api.starts_with("batch/");
+    if (kind.empty() || !own || std::find(kOwn.begin(), kOwn.end(), kind) != kOwn.end()) return;
+    refuse(owner["kind"].Mark(),
+           fmt::format("kind: is {}, which {} does not have with containers; known are {}{}",
+                       scenario::shown(kind), api.empty() ? "Kubernetes" : api,
+                       scenario::list_of(kOwn), scenario::did_you_mean(kind, kOwn)));
   }
 
   Probe probe(const YAML::Node& container, const char* key) const {
@@ -100,6 +134,11 @@ class Reader {
     Probe out;
     if (!node || node.IsNull()) return out;
     if (!node.IsMap()) refuse(node.Mark(), fmt::format("{}: expected a mapping", key));
+    check_keys(
+        node, key,
+        {"httpGet", "exec", "tcpSocket", "grpc", "initialDelaySeconds", "periodSeconds",
+         "timeoutSeconds", "successThreshold", "failureThreshold", "terminationGracePeriodSeconds"},
+        true);
     out.there = true;
     out.line = node.Mark().line + 1;
     // The key stands on the line before its block.
@@ -117,6 +156,12 @@ class Reader {
   }
 
   void pod(const YAML::Node& spec, const YAML::Node& owner) {
+    check_kind(owner);
+    // Those that are near to others in name, and what this program reads.
+    check_keys(spec, "a pod",
+               {"containers", "initContainers", "ephemeralContainers",
+                "terminationGracePeriodSeconds", "activeDeadlineSeconds"},
+               false);
     Pod out;
     out.kind = text(owner, "kind");
     if (owner["metadata"] && owner["metadata"].IsMap()) out.name = text(owner["metadata"], "name");
@@ -124,6 +169,33 @@ class Reader {
       if (!spec[list] || !spec[list].IsSequence()) continue;
       for (const YAML::Node& node : spec[list]) {
         if (!node.IsMap()) refuse(node.Mark(), fmt::format("{}: expected mappings", list));
+        check_keys(node, "a container",
+                   {"name",
+                    "image",
+                    "command",
+                    "args",
+                    "workingDir",
+                    "ports",
+                    "env",
+                    "envFrom",
+                    "resources",
+                    "volumeMounts",
+                    "volumeDevices",
+                    "lifecycle",
+                    "startupProbe",
+                    "livenessProbe",
+                    "readinessProbe",
+                    "securityContext",
+                    "stdin",
+                    "stdinOnce",
+                    "tty",
+                    "restartPolicy",
+                    "restartPolicyRules",
+                    "resizePolicy",
+                    "imagePullPolicy",
+                    "terminationMessagePath",
+                    "terminationMessagePolicy"},
+                   false);
         Container one;
         one.name = text(node, "name");
         one.line = node.Mark().line + 1;
@@ -136,6 +208,8 @@ class Reader {
     out.grace_s = number(spec, "terminationGracePeriodSeconds");
     if (out.grace_s) out.grace_line = spec["terminationGracePeriodSeconds"].Mark().line + 1;
     if (owner["spec"] && owner["spec"].IsMap()) {
+      check_keys(owner["spec"], "its spec",
+                 {"progressDeadlineSeconds", "terminationGracePeriodSeconds"}, false);
       out.progress_deadline_s = number(owner["spec"], "progressDeadlineSeconds");
       if (out.progress_deadline_s)
         out.progress_line = owner["spec"]["progressDeadlineSeconds"].Mark().line + 1;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
@@ -12,6 +11,7 @@
 #include "harness/run/json_text.h"
 #include "harness/scenario/problems.h"
 #include "harness/scenario/scenario.h"
+#include "harness/trace/sha256.h"
 
 namespace warmgate::run {
 namespace {
@@ -19,25 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using scenario::ScenarioError;
-
-constexpr std::uintmax_t kLargestReport = std::uintmax_t{256} << 20;
-
-json read_report(const fs::path& wish) {
-  std::error_code failed;
-  const fs::path file = fs::is_directory(wish, failed) ? wish / "report.json" : wish;
-  if (!fs::is_regular_file(file, failed)) refuse_file(file, "there is no such report");
-  if (fs::file_size(file, failed) > kLargestReport) refuse_file(file, "is larger than 256 MiB");
-  std::ifstream in(file, std::ios::binary);
-  json report = json::parse(in, nullptr, false);
-  if (!report.is_object() || !report.contains("schema"))
-    refuse_file(file, "is not a JSON report of run, ab or gate");
-  const json& schema = report["schema"];
-  if (!schema.is_string() || schema.get_ref<const std::string&>().rfind("report/1.", 0) != 0)
-    refuse_file(file, "its schema is " + schema.dump() + "; this program reads report/1");
-  if (!report.contains("scenarios") || !report["scenarios"].is_array())
-    refuse_file(file, "has no scenarios");
-  return report;
-}
 
 // An array of objects; others are left out.
 std::vector<const json*> objects(const json& parent, const char* key) {
@@ -87,8 +68,19 @@ int whole_seconds(double seconds) { return static_cast<int>(std::ceil(seconds - 
 MeasuredStarts read_starts(const std::vector<fs::path>& reports, const std::string& variant) {
   MeasuredStarts out;
   std::set<std::string> sources, known;
+  std::map<std::string, std::string> seen;
   for (const fs::path& file : reports) {
     const json report = read_report(file);
+    if (!report.contains("scenarios") || !report["scenarios"].is_array())
+      refuse_file(file, "has no scenarios");
+    // Two names of one report, or a copy of it: no two runs take the same times.
+    const std::string id =
+        trace::sha256_hex(report["scenarios"].dump(-1, ' ', false, json::error_handler_t::replace));
+    if (const auto [other, fresh] = seen.emplace(id, file.string()); !fresh) {
+      out.repeated.push_back(fmt::format("{} is the same report as {}, and counts once",
+                                         file.string(), other->second));
+      continue;
+    }
     for (const json* scenario : objects(report, "scenarios")) {
       for (const json* each : objects(*scenario, "variants")) {
         const std::string name = text_of(*each, "name");
@@ -151,6 +143,7 @@ ProbeValues probe_values(const MeasuredStarts& starts) {
     out.grace_s = std::max(30, whole_seconds(starts.shutdown.back() * out.headroom));
   out.progress_deadline_s = std::max(600, whole_seconds(out.budget_s + 60));
 
+  out.notes = starts.repeated;
   const auto note = [&](std::string words) { out.notes.push_back(std::move(words)); };
   if (out.ready.n < kStartsForP99)
     note(

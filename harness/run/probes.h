@@ -17,6 +17,7 @@ struct MeasuredStarts {
   std::size_t passed = 0, others = 0;  // runs that passed; that did not, and are left out
   std::size_t disturbed = 0;           // of those that passed: other runs went beside them
   std::vector<std::string> sources;    // "scenario variant", each once
+  std::vector<std::string> repeated;   // reports that were given twice, in words
 };
 
 /// Reads JSON reports, or folders that --keep wrote. `variant` (or its name without the matrix)

@@ -64,6 +64,73 @@ TEST(Quantile, SaysWhatSoFewCannot) {
   EXPECT_EQ(quantile({}).n, 0u);
 }
 
+TEST_F(Probes, AReportThatIsGivenTwiceCountsOnce) {
+  const std::string text = report_with({80, 90}).dump();
+  const fs::path a = write("a.json", text), copy = write("copy.json", text);
+  const fs::path other = write("other.json", report_with({85}).dump());
+  write("kept/report.json", text);
+  fs::create_symlink(a, dir_.path() / "link.json");
+  const MeasuredStarts starts = read_starts({a, a, copy, other, dir_.path() / "kept",
+                                             dir_.path() / "link.json", dir_.path() / "./a.json"},
+                                            "");
+  EXPECT_EQ(starts.passed, 3u);
+  EXPECT_EQ(starts.clocks.at("health").size(), 3u);
+  ASSERT_EQ(starts.repeated.size(), 5u);
+  const ProbeValues values = probe_values(starts);
+  EXPECT_THAT(values.notes, Contains(HasSubstr("copy.json is the same report as " + a.string())));
+  EXPECT_THAT(values.notes, Contains(HasSubstr("n = 3")));
+}
+
+// Where, what and what it should be; a budget is not guessed from what a manifest may have meant.
+TEST_F(Probes, SlipsInAManifestAreNamed) {
+  const std::string good =
+      "apiVersion: apps/v1\n"
+      "kind: Deployment\n"
+      "spec:\n"
+      "  progressDeadlineSeconds: 900\n"
+      "  template:\n"
+      "    spec:\n"
+      "      terminationGracePeriodSeconds: 60\n"
+      "      containers:\n"
+      "        - name: vllm\n"
+      "          image: x\n"
+      "          startupProbe:\n"
+      "            httpGet: {path: /health, port: 8000}\n"
+      "            failureThreshold: 30\n"
+      "            periodSeconds: 10\n";
+  const fs::path file = dir_.path() / "m.yaml";
+  write("m.yaml", good);
+  ASSERT_EQ(read_manifest(file).size(), 1u);
+  struct Slip {
+    std::string from, to, where, says;
+  };
+  for (const auto& [from, to, where, says] : std::vector<Slip>{
+           {"Threshold: 30", "Threshold: \"30\"", ":13:31: ", "text '30'"},
+           {"Seconds: 60", "Seconds: '60'", ":7:", "terminationGracePeriodSeconds"},
+           {"Seconds: 900", "Seconds: '900'", ":4:", "progressDeadlineSeconds"},
+           {"failureThreshold", "failureTreshold", ":13:13: ", "did you mean failureThreshold"},
+           {"periodSeconds", "period", ":14:13: ", "'period': no field of startupProbe"},
+           {"startupProbe", "startUpProbe", ":11:11: ", "did you mean startupProbe"},
+           {"progressDeadlineSeconds", "progressDeadlineSecond", ":4:3: ", "did you mean"},
+           {"terminationGracePeriodSeconds", "terminationGraceperiodSeconds", ":7:7: ", "did you"},
+           {"Deployment", "Deploymnet", ":2:7: ", "did you mean Deployment"},
+           {"Deployment", "Service", ":2:7: ", "known are"}}) {
+    std::string text = good;
+    text.replace(text.find(from), from.size(), to);
+    write("m.yaml", text);
+    const std::string error = error_of([&] { read_manifest(file); });
+    EXPECT_THAT(error, HasSubstr("m.yaml" + where)) << to;
+    EXPECT_THAT(error, HasSubstr(says)) << to;
+  }
+  // Somebody's own kind is none of ours, and fields come with new versions.
+  std::string custom = good;
+  custom.replace(custom.find("apps/v1"), 7, "ai.example/v1");
+  custom.replace(custom.find("Deployment"), 10, "Deploymint");
+  custom.replace(custom.find("image: x"), 8, "newField: x");
+  write("m.yaml", custom);
+  EXPECT_EQ(read_manifest(file).size(), 1u);
+}
+
 TEST_F(Probes, FromTheSlowestOfAFew) {
   const fs::path a = write("a.json", report_with({90, 100}).dump());
   write("kept/report.json", report_with({80}).dump());
@@ -88,7 +155,7 @@ TEST_F(Probes, ReportsThatSayNothing) {
     const fs::path file = write("x.json", text);
     return error_of([&] { read_starts({file}, variant); });
   };
-  EXPECT_THAT(read("no json"), HasSubstr("is not a JSON report"));
+  EXPECT_THAT(read("no json"), HasSubstr("is not JSON"));
   EXPECT_THAT(read("{\"schema\":\"report/2.0\",\"scenarios\":[]}"), HasSubstr("report/2.0"));
   EXPECT_THAT(read("{\"schema\":7,\"scenarios\":[]}"), HasSubstr("schema is 7"));
   EXPECT_THAT(read("{\"schema\":\"report/1.1\"}"), HasSubstr("no scenarios"));

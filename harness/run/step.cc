@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "harness/run/json_text.h"
 #include "harness/run/reproduce.h"
 #include "harness/run/run_dir.h"
 #include "harness/verdict/fingerprint.h"
@@ -130,10 +130,7 @@ std::string one_failure(const RunRecord& run) {
 }  // namespace
 
 std::vector<Fingerprint> fingerprints_in(const std::filesystem::path& report) {
-  std::ifstream in(report, std::ios::binary);
-  if (!in) throw std::runtime_error("cannot read " + report.string());
-  const auto document = nlohmann::json::parse(in, nullptr, false);
-  if (document.is_discarded()) throw std::runtime_error(report.string() + " is not JSON");
+  const nlohmann::json document = read_json(report);
   std::vector<Fingerprint> out;
   find_fingerprints(document, out);
   if (out.empty()) throw std::runtime_error(report.string() + " has no failure with a fingerprint");

@@ -50,9 +50,13 @@ fs::path find_fixtures(const fs::path& given) {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   const fs::path share = program.parent_path().parent_path() / "share";
-  // An unpacked package has its own, also on the machine that it was built on.
-  const fs::path own = share / "fixtures";
-  if (fs::is_directory(own, error)) return own;
+  // An unpacked package, an installation and a tree that was moved or copied have their own, also
+  // on the machine and beside the tree that the program was built in.
+  for (const fs::path& own : {share / "fixtures", share / "warmgate" / "fixtures",
+                              program.parent_path().parent_path().parent_path() / "fixtures"}) {
+    if (fs::is_directory(own / "models", error) && fs::is_directory(own / "behaviours", error))
+      return own;
+  }
 #ifdef WARMGATE_SOURCE_FIXTURES
   if (fs::is_directory(WARMGATE_SOURCE_FIXTURES, error)) return WARMGATE_SOURCE_FIXTURES;
 #endif

@@ -8,6 +8,7 @@
 
 #include "harness/scenario/problems.h"
 #include "harness/scenario/scenario.h"
+#include "harness/scenario/text_file.h"
 #include "harness/trace/glob.h"
 
 namespace warmgate::scenario {
@@ -23,8 +24,9 @@ bool is_yaml(const fs::path& path) {
 // scenario has a typo in its first word must fail, not be empty. Read by lines, so that files which
 // are no YAML are found, and reported, too.
 bool is_scenario(const fs::path& path) {
-  std::ifstream in(path);
-  if (!in) return true;  // loading says why; a gate must not shrink
+  std::ifstream in;
+  if (ends_somewhere(path)) in.open(path);
+  if (!in.is_open()) return true;  // loading says why; a gate must not shrink
   std::string line;
   for (std::size_t read = 0; read < kMaxFileBytes && std::getline(in, line); read += line.size()) {
     const std::size_t begin = line.find_first_not_of("\xEF\xBB\xBF{ \"'");

@@ -56,6 +56,13 @@ std::size_t invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
+bool ends_somewhere(const std::filesystem::path& path) {
+  std::error_code failed;
+  const std::string name = path.string();
+  return name.starts_with("/dev/fd/") || name.starts_with("/proc/self/fd/") ||
+         name == "/dev/stdin" || std::filesystem::is_regular_file(path, failed);
+}
+
 std::optional<std::string> read_text(const std::filesystem::path& path, const std::string& shown_as,
                                      Problems& problems) {
   const Place whole{std::make_shared<const std::string>(shown_as), 0, 0};

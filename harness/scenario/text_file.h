@@ -11,6 +11,10 @@ namespace warmgate::scenario {
 
 class Problems;
 
+/// True for a regular file and for a descriptor of our own (a shell's <(…), /dev/stdin). Any other
+/// pipe or device that somebody names may never end.
+bool ends_somewhere(const std::filesystem::path& path);
+
 /// The bytes of a regular file of at most kMaxFileBytes, else nothing and a problem. Opened without
 /// blocking, so a pipe or a device is refused rather than waited for.
 std::optional<std::string> read_text(const std::filesystem::path& path, const std::string& shown_as,

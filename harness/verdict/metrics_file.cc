@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "harness/scenario/scenario.h"
+#include "harness/scenario/text_file.h"
 #include "harness/trace/vocabulary.h"
 #include "harness/verdict/metrics.h"
 
@@ -19,6 +20,7 @@ class Reader {
   std::vector<Metric> read() {
     std::vector<Metric> out;
     try {
+      if (!scenario::ends_somewhere(file_)) throw YAML::BadFile(file_);
       const YAML::Node root = YAML::LoadFile(file_);
       if (root.IsSequence()) {
         for (const YAML::Node& node : root) out.push_back(one(node));

@@ -87,6 +87,7 @@ Accepted read_accepted(const std::filesystem::path& file) {
   Accepted out;
   std::error_code error;
   if (!std::filesystem::exists(file, error)) return out;
+  if (!std::filesystem::is_regular_file(file, error)) refuse(file, "is no regular file");
   std::ifstream in(file);
   if (!in) refuse(file, "cannot be read");
   const json document = json::parse(in, nullptr, false);
