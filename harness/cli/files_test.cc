@@ -111,8 +111,9 @@ TEST_F(FilesCli, ABundleReplacesNothingButAnOrdinaryFileOfAnotherPlace) {
 }
 
 TEST_F(FilesCli, AMovedBuildReadsTheFixturesBesideIt) {
-  const std::string scenario =
-      dir_.write("moved.yaml", "scenario: moved\nabout: x\nmodel: {preset: only-here}\n").string();
+  std::string text = small_scenario();
+  text.replace(text.find("small-dspark"), 12, "only-here");
+  const std::string scenario = dir_.write("moved.yaml", text).string();
   const fs::path program = dir_.path() / "tree/build/bin/warmgate";
   fs::create_directories(program.parent_path());
   std::error_code failed;
@@ -122,7 +123,9 @@ TEST_F(FilesCli, AMovedBuildReadsTheFixturesBesideIt) {
     const fs::path fixtures = dir_.path() / "tree" / place;
     fs::create_directories(fixtures.parent_path());
     fs::copy(source_path("fixtures"), fixtures, fs::copy_options::recursive);
-    fs::copy_file(fixtures / "models/small-dspark.yaml", fixtures / "models/only-here.yaml");
+    std::string model = slurp(fixtures / "models/small-dspark.yaml");
+    model.replace(model.find("small-dspark"), 12, "only-here");
+    std::ofstream(fixtures / "models/only-here.yaml") << model;
     const Ran ran = Running({program.string(), "resolve", scenario}).finish();
     EXPECT_EQ(ran.code, 0) << place << ran.err;
     fs::remove_all(fixtures);
@@ -167,7 +170,7 @@ TEST_F(FilesCli, AFileThatIsReadAndIsAPipeIsRefused) {
              {"shrink", "--config", pipe, "--out", (dir_.path() / "out").string()},
              {"run", small_, "--metrics", pipe},
              {"run", small_, "--contracts", pipe},
-             {"probes", report, "--check", pipe},
+             {"probes", report, "--variant", "good", "--check", pipe},
              {"step", small_, "--like", pipe}}) {
       const Ran ran = warmgate(call);
       EXPECT_EQ(ran.code, call[0] == "step" ? 128 : 2) << call[0] << " " << pipe << ran.err;

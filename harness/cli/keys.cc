@@ -19,14 +19,14 @@ using reports::Printer;
 using reports::Tone;
 
 std::string counts_text(const KernelKeys& k) {
-  std::string out = fmt::format("{} {} asked for, {} compiled in warmup, {} invalid", k.kernel,
-                                k.asked(), k.warmed(), k.invalid());
+  std::string out = fmt::format("{} {} warmed", k.kernel, k.warmed());
+  if (k.asked() != k.warmed()) out += fmt::format(" of {} asked for", k.asked());
+  out += fmt::format(", {} invalid", k.invalid());
   out += k.domain_known ? fmt::format(", {} reachable", k.reachable()) : ", reachable not observed";
   out += fmt::format(", {} launched", k.launched());
   if (k.launched_not_warmed() > 0)
-    out += fmt::format(" ({} of them not compiled in warmup)", k.launched_not_warmed());
-  if (k.never_compiled() > 0)
-    out += fmt::format("; {} asked for and never compiled", k.never_compiled());
+    out += fmt::format(" ({} of them not warmed)", k.launched_not_warmed());
+  if (k.never_compiled() > 0) out += fmt::format("; {} never compiled", k.never_compiled());
   if (k.asked_not_reachable() > 0)
     out += fmt::format("; {} asked for in vain: not reachable", k.asked_not_reachable());
   return out;
