@@ -75,6 +75,12 @@ void add_running(CLI::App* sub, CommandLine& line, Raw& raw) {
                 "build the environments of wheels and worktrees anew, and download again");
   sub->add_option("--rows", line.run.rows, "write a JSON line at each transition of each run")
       ->type_name("FILE");
+  sub->add_option("--probe", line.run.probes,
+                  "watch the driver inside every process: cuda (harness/probe/README.md)")
+      ->type_name("NAMES")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sub->add_option("--metrics", line.run.metrics, "more metrics, as data; repeatable")
       ->type_name("FILE")
       ->allow_extra_args(false)

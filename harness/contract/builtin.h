@@ -23,6 +23,8 @@ const Contract& numerics_contract();
 const Contract& stores_declared_contract();
 const Contract& speculation_live_contract();
 const Contract& answers_differ_contract();
+const Contract& code_ready_contract();
+const Contract& memory_kept_contract();
 
 /// kBroken if there are findings, else `otherwise`.
 Result conclude(std::string_view name, std::vector<Finding> findings,

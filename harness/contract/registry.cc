@@ -29,7 +29,8 @@ const std::vector<const Contract*>& builtin_contracts() {
       &warmup_complete_contract(),  &ready_honest_contract(),
       &ranks_agree_contract(),      &nothing_left_behind_contract(),
       &numerics_contract(),         &stores_declared_contract(),
-      &speculation_live_contract(), &answers_differ_contract()};
+      &speculation_live_contract(), &answers_differ_contract(),
+      &code_ready_contract(),       &memory_kept_contract()};
   return all;
 }
 

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "harness/contract/subprocess.h"
+#include "harness/run/inject.h"
 #include "harness/scenario/problems.h"
 
 namespace warmgate::run {
@@ -96,6 +97,17 @@ void check_options(const Options& options) {
                               : !file                             ? "not a file"
                                                                   : "not executable";
       problems.push_back({"--engine", 0, 0, "", options.engine.string() + ": " + why});
+    }
+  }
+  for (const std::string& probe : options.probes) {
+    const auto& known = probe_names();
+    if (std::find(known.begin(), known.end(), probe) == known.end()) {
+      problems.push_back({"--probe", 0, 0, "",
+                          "there is no probe '" + probe + "'; one of " + scenario::list_of(known)});
+    } else if (find_probe().empty()) {
+      problems.push_back({"--probe", 0, 0, "",
+                          "libwarmgate_probe.so is not in ../lib beside this program; `ci/build "
+                          "release warmgate_probe` makes it"});
     }
   }
   if (!options.cache_dir.empty()) {

@@ -9,6 +9,7 @@
 #include "harness/contract/external.h"
 #include "harness/contract/view.h"
 #include "harness/run/reproduce.h"
+#include "harness/trace/wire.h"
 #include "harness/verdict/allow.h"
 #include "harness/verdict/compare/compare.h"
 #include "harness/verdict/expectation.h"
@@ -213,6 +214,9 @@ JudgedRun judge(Job& job, const verdict::Accepted& accepted, const JudgeContext&
     facts.interrupted = job.result.interrupted;
     facts.infra_error = job.result.infra_error;
     facts.memory_limit_bytes = variant.target.memory_bytes;
+    if (!context.options.probes.empty()) {
+      run.trace.events.push_back(trace::harness_event("probe", {{"status", "asked"}}));
+    }
     if (resolved != nullptr) context.keys.append_events(run.trace, job.keys);
   }
   // One view of the finished trace for all that follows.

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "harness/run/inject.h"
 #include "harness/run/server.h"
 
 namespace warmgate::run {
@@ -78,6 +79,7 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& as
       prepare_server(scenario, variant, options, prepared);
       break;
   }
+  inject(options.probes, spec);
   if (artefact != nullptr) {
     const bool command = variant.target.kind == scenario::Target::Kind::kCommand;
     // A path in a container is the container's.

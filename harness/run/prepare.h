@@ -27,6 +27,7 @@ struct PrepareOptions {
   std::vector<std::string> secrets;
   const Artefacts* artefacts = nullptr;  // made already; null = no variant has one
   std::string artefact_hash;             // of the variant's own; prepare() fills it in
+  std::vector<std::string> probes;       // inject.h
   std::filesystem::path fixtures;  // servers: where presets and log grammars are; "" = as usual
 };
 

@@ -40,6 +40,7 @@ void append_choices(const Options& options, std::vector<std::string>& words) {
   if (options.no_cache) words.push_back("--no-cache");
   if (!options.cache_dir.empty()) add("--cache-dir", options.cache_dir.string());
   if (!options.engine.empty()) add("--engine", options.engine.string());
+  for (const std::string& probe : options.probes) add("--probe", probe);
   if (!options.today.empty()) add("--today", options.today);
   for (const fs::path& metric : options.metrics) add("--metrics", metric.string());
   for (const fs::path& contract : options.contracts) add("--contracts", contract.string());

@@ -103,6 +103,7 @@ class Gate {
     schedule.prepare.secrets = secrets_;
     schedule.prepare.artefacts = artefacts_ ? &*artefacts_ : nullptr;
     schedule.prepare.fixtures = options_.load.fixtures;
+    schedule.prepare.probes = options_.probes;
     run_jobs(jobs_, schedule, cancel_, rows, progress_);
 
     for (const Job& job : jobs_) {

@@ -40,6 +40,7 @@ struct Options {
   std::filesystem::path keep;  // folder that gets what a bundle is made of; "" = none
   /// The scenarios come out of this bundle, unpacked for this call alone: commands name it.
   std::filesystem::path bundle;
+  std::vector<std::string> probes;               // inject.h: which ones every process gets
   std::vector<std::filesystem::path> metrics;    // extra metric files (data)
   std::vector<std::filesystem::path> contracts;  // extra contracts (YAML: name, argv, needs)
   scenario::LoadOptions load;

@@ -57,6 +57,8 @@ struct TargetSpec {
   std::filesystem::path run_dir;     // private to the run; events dir and scratch live in it
   std::vector<std::string> secrets;  // values to mask in captured output
   StopSpec stop;
+  /// A folder for events of processes that get no channel, although all workers are ours.
+  bool events_dir = false;
   Companion* companion = nullptr;  // outlives the run; a run without one ends when its workers do
 };
 

@@ -186,15 +186,18 @@ bool EventWriter::open_from_environment() {
       return true;
     }
   }
-  if (const char* dir = std::getenv("WARMGATE_EVENTS_DIR")) {
-    char host[256] = "host";
-    ::gethostname(host, sizeof host - 1);
-    const std::string path = std::string(dir) + "/" + host + "." + std::to_string(::getpid()) +
-                             "." + std::to_string(now_ns()) + ".jsonl";
-    fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    owned_ = fd_ >= 0;
-  }
-  return fd_ >= 0;
+  const char* dir = std::getenv("WARMGATE_EVENTS_DIR");
+  return dir != nullptr && open_in(dir);
+}
+
+bool EventWriter::open_in(const char* folder) {
+  char host[256] = "host";
+  ::gethostname(host, sizeof host - 1);
+  const std::string path = std::string(folder) + "/" + host + "." + std::to_string(::getpid()) +
+                           "." + std::to_string(now_ns()) + ".jsonl";
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  owned_ = fd_ >= 0;
+  return owned_;
 }
 
 void EventWriter::open_descriptor(int fd) {

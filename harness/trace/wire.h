@@ -55,6 +55,8 @@ class EventWriter {
 
   /// Opens the channel that the environment names. False if there is none.
   bool open_from_environment();
+  /// A file of its own in `folder`, whatever the environment says. False if it cannot be made.
+  bool open_in(const char* folder);
   /// Uses a descriptor of the caller's, e.g. in tests. Not closed by the writer.
   void open_descriptor(int fd);
   bool is_open() const { return fd_ >= 0; }

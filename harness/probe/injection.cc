@@ -1,0 +1,97 @@
+// libwarmgate_probe.so: the driver loads it into a process that initialises CUDA and is started
+// with CUDA_INJECTION64_PATH naming it, and calls InitializeInjection(). Whatever is in the way
+// becomes one `probe` event, and the host goes on as if nobody had asked.
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "harness/probe/attach.h"
+#include "harness/probe/library.h"
+
+namespace {
+
+using warmgate::probe::Observer;
+using warmgate::probe::ObserverOptions;
+using warmgate::probe::Report;
+
+struct Probe {
+  Report report;
+  ObserverOptions options;
+  Observer* observer = nullptr;
+  void* subscriber = nullptr;
+};
+
+// Never destroyed: the driver may call back while other destructors run.
+Probe* probe = nullptr;
+
+void at_exit() {
+  if (probe == nullptr || probe->report.off()) return;
+  if (probe->observer != nullptr) {
+    probe->observer->totals();
+    probe->report.close(probe->observer->own_ns(), probe->observer->calls());
+  } else {
+    probe->report.close(0, 0);
+  }
+}
+
+// A child that comes by fork() has the parent's channel and no driver of its own.
+void in_child() {
+  if (probe != nullptr) probe->report.forget();
+  probe = nullptr;
+}
+
+// The driver is loaded: it is what called us.
+std::vector<warmgate::probe::ParamInfo> parameter_functions() {
+  std::vector<warmgate::probe::ParamInfo> out;
+  void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr) return out;
+  for (const char* name : {"cuFuncGetParamInfo", "cuKernelGetParamInfo"}) {
+    if (void* found = ::dlsym(driver, name))
+      out.push_back(reinterpret_cast<warmgate::probe::ParamInfo>(found));
+  }
+  return out;
+}
+
+bool is_set(const char* name) {
+  const char* value = ::secure_getenv(name);
+  return value != nullptr && *value != '\0' && !(*value == '0' && value[1] == '\0');
+}
+
+void start() {
+  auto* made = new (std::nothrow) Probe;
+  if (made == nullptr || !made->report.open_from_environment()) return;
+  probe = made;
+  made->options.launches = is_set("WARMGATE_PROBE_LAUNCHES");
+  if (const char* bytes = ::secure_getenv("WARMGATE_PROBE_ALLOC_BYTES"))
+    made->options.alloc_bytes = std::strtoll(bytes, nullptr, 10);
+  ::pthread_atfork(nullptr, nullptr, in_child);
+  std::atexit(at_exit);
+  const warmgate::probe::FoundCupti cupti = warmgate::probe::find_cupti();
+  std::string why = cupti.why;
+  if (cupti.api.complete()) {
+    made->options.parameters = parameter_functions();
+    made->options.listen_to_launches = [made, api = cupti.api](bool on) {
+      warmgate::probe::listen_to_launches(api, made->subscriber, on);
+    };
+    made->observer = new Observer(made->report, made->options);
+    why = attach(cupti.api, *made->observer, made->options, made->subscriber);
+  }
+  auto line = Report::line("probe");
+  line.str("status", why.empty() ? "attached" : "not attached");
+  if (!why.empty()) line.str("reason", why);
+  if (!cupti.path.empty()) line.str("cupti", cupti.path);
+  made->report.send("probe", line);
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+  if (probe != nullptr) return 1;  // the driver asks again in every context
+  try {
+    start();
+  } catch (...) {  // no memory: the host has worse troubles than we
+  }
+  return 1;
+}
