@@ -26,6 +26,14 @@ TEST(Portable, ProgramsNeedNothingBeyondGlibc) {
   }
 }
 
+// What is loaded into other people's programs has the least right to bring anything along.
+TEST(Portable, TheProbeNeedsNothingBeyondGlibc) {
+  Needs needs = read_needs(program("../lib/libwarmgate_probe.so"));
+  EXPECT_EQ(needs.interpreter, "") << "a library has none";
+  needs.interpreter = "/lib64/ld-linux-x86-64.so.2";
+  EXPECT_THAT(obstacles(needs, kGlibc), IsEmpty());
+}
+
 TEST(Portable, AnOrdinaryProgramIsSeenThrough) {
   const Needs own = read_needs("/proc/self/exe");
   EXPECT_THAT(own.libraries, Contains("libstdc++.so.6"));

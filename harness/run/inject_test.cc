@@ -1,0 +1,47 @@
+#include "harness/run/inject.h"
+
+#include <gmock/gmock.h>
+
+#include "harness/run/fit.h"
+#include "harness/run/reproduce.h"
+#include "harness/scenario/problems.h"
+
+namespace warmgate::run {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Inject, EveryWorkerGetsTheProbeAndTheScenariosOwnVariableWins) {
+  target::TargetSpec spec;
+  spec.workers.resize(2);
+  spec.workers[1].env["CUDA_INJECTION64_PATH"] = "/opt/other/tool.so";
+  inject({}, spec);
+  EXPECT_TRUE(spec.workers[0].env.empty());
+  EXPECT_FALSE(spec.events_dir);
+  inject({"cuda"}, spec);
+  EXPECT_THAT(spec.workers[0].env["CUDA_INJECTION64_PATH"], HasSubstr("lib/libwarmgate_probe.so"));
+  EXPECT_EQ(spec.workers[1].env["CUDA_INJECTION64_PATH"], "/opt/other/tool.so");
+  EXPECT_TRUE(spec.events_dir);
+}
+
+TEST(Inject, WhatThereIsNoProbeForIsRefused) {
+  Options options;
+  options.probes = {"cuda", "rocm"};
+  try {
+    check_options(options);
+    FAIL() << "accepted";
+  } catch (const scenario::ScenarioError& error) {
+    ASSERT_EQ(error.problems().size(), 1u);
+    EXPECT_THAT(error.problems()[0].text(), HasSubstr("there is no probe 'rocm'; one of"));
+    EXPECT_THAT(error.problems()[0].text(), HasSubstr("cuda"));
+  }
+}
+
+TEST(Inject, TheCommandThatRepeatsARunNamesIt) {
+  Options options;
+  options.probes = {"cuda"};
+  EXPECT_THAT(reproduce_command("s.yaml", "A", options), HasSubstr("--probe cuda"));
+}
+
+}  // namespace
+}  // namespace warmgate::run
