@@ -45,6 +45,7 @@ class Reasons(unittest.TestCase):
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 150.00 MiB.",
             "ValueError: To serve at least one request with the models's max seq len (4000000), 12 GiB KV cache is needed",
             "rank 0 ended by SIGKILL in kv, out of memory",
+            "ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 4096000000",
             "the context is larger than the model's",
         ],
         "killed_worker": ["rank 0 ended by SIGKILL in load", "RuntimeError: Engine core died", "WorkerProc was terminated"],

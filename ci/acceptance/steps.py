@@ -1,5 +1,6 @@
 """The steps, in order. Each returns what it saw, or raises NotObserved or Unexpected."""
 
+import json
 import os
 import re
 import socket
@@ -135,6 +136,8 @@ class Steps(Kit):
         report, code = self.run("ab", "ab", self.scenario("ab", sides, gate=gate), "A", "B")
         if code in (3, 4):
             raise NotObserved(f"{'the machine was at fault' if code == 4 else 'a side was not seen'}: {reason_of(report)}")
+        if not (a and b) and '"kv_bytes": ' not in json.dumps(report):
+            raise NotObserved("nobody told the size of the cache (doctor says whether logs can be read)")
         told = f"{report['verdict']}: {reason_of(report)}"
         if not (a and b) and self.how.get("b_is_worse") and (code != 1 or self.how["b_is_worse"] not in told):
             raise Unexpected(f"B has a smaller cache, and the verdict is {told}")

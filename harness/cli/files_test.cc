@@ -173,6 +173,9 @@ TEST_F(FilesCli, AFileThatIsReadAndIsAPipeIsRefused) {
              {"probes", report, "--variant", "good", "--check", pipe},
              {"step", small_, "--like", pipe}}) {
       const Ran ran = warmgate(call);
+      // A build without RE2 reads no log, and says so first.
+      if (call[0] == "explain" && ran.err.find("not available in this build") != ran.err.npos)
+        continue;
       EXPECT_EQ(ran.code, call[0] == "step" ? 128 : 2) << call[0] << " " << pipe << ran.err;
       EXPECT_THAT(ran.err, HasSubstr(pipe)) << call[0];
     }

@@ -54,7 +54,7 @@ class Injection : public ::testing::Test {
     ::waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
   }
-  std::string fake() const { return (built("lib") / "libprobe_fake_cupti.so").string(); }
+  std::string fake() const { return (built("lib") / "fake/libcupti.so").string(); }
 
   std::vector<trace::Trace> traces() const {
     std::vector<trace::Trace> out;

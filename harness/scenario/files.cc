@@ -51,12 +51,14 @@ fs::path find_fixtures(const fs::path& given) {
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   const fs::path share = program.parent_path().parent_path() / "share";
   // An unpacked package, an installation and a tree that was moved or copied have their own, also
-  // on the machine and beside the tree that the program was built in.
-  for (const fs::path& own : {share / "fixtures", share / "warmgate" / "fixtures",
-                              program.parent_path().parent_path().parent_path() / "fixtures"}) {
-    if (fs::is_directory(own / "models", error) && fs::is_directory(own / "behaviours", error))
-      return own;
+  // on the machine and beside the tree that the program was built in. A package's folder is taken
+  // however little is left in it: what is missing there must not come from somewhere else.
+  for (const fs::path& own : {share / "fixtures", share / "warmgate" / "fixtures"}) {
+    if (fs::is_directory(own, error)) return own;
   }
+  const fs::path tree = program.parent_path().parent_path().parent_path() / "fixtures";
+  if (fs::is_directory(tree / "models", error) && fs::is_directory(tree / "behaviours", error))
+    return tree;
 #ifdef WARMGATE_SOURCE_FIXTURES
   if (fs::is_directory(WARMGATE_SOURCE_FIXTURES, error)) return WARMGATE_SOURCE_FIXTURES;
 #endif

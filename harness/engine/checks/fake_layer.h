@@ -96,6 +96,8 @@ class FakeLayer {
 
   const scenario::Resolved config;
   Dims dims;
+  /// How far the worst score of the last row lay below the last that was chosen, relative.
+  double topk_gap = 0;
   EventLog log;
   Memory memory;
   std::int64_t ratio;

@@ -142,6 +142,10 @@ inline void FakeLayer::choose(std::int64_t computed, std::int64_t query, Fault f
     Vector row(static_cast<std::size_t>(dims.topk), -1.0);
     const auto count = static_cast<std::size_t>(std::min(dims.topk, visible));
     for (std::size_t i = 0; i < count; ++i) row[i] = static_cast<double>(order[i].second);
+    if (count > 0)
+      topk_gap =
+          (order.back().first - order[count - 1].first) /
+          std::max(1e-30, std::max(std::abs(order.front().first), std::abs(order.back().first)));
     if (fault == Fault::kTopkTruncated) row[count - 1] = -1;
     if (fault == Fault::kTopkWorst) row[0] = static_cast<double>(order.back().second);
     if (fault == Fault::kTopkTail) row.back() = 0;

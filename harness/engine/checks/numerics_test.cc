@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <optional>
+
 #include "harness/engine/checks/fake_layer.h"
 
 namespace warmgate::engine::checks {
@@ -73,11 +75,18 @@ struct Case {
 class Faults : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Faults, AreCaught) {
-  const auto seed = fresh_seed();
-  SCOPED_TRACE("seed " + std::to_string(seed));
   const Case& c = GetParam();
-  FakeLayer layer(c.where.kind, seed);
-  layer.step(c.where.computed, c.where.query, c.fault);
+  std::uint32_t seed = 0;
+  std::optional<FakeLayer> made;
+  // Scores may tie, and then the worst of them is no wrong choice.
+  for (int tries = 0; tries < 20 && (!made || made->topk_gap < 1e-3); ++tries) {
+    seed = static_cast<std::uint32_t>(fresh_seed());
+    made.emplace(c.where.kind, seed);
+    made->step(c.where.computed, c.where.query, c.fault);
+    if (c.fault != Fault::kTopkWorst) break;
+  }
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  FakeLayer& layer = *made;
   EXPECT_THAT(layer.failures(), Contains(c.tensor)) << c.where;
   // Said at once, and again with the phase's worst.
   int lines = 0;

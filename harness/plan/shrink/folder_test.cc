@@ -143,8 +143,10 @@ TEST(TokenizerStub, HasEveryByteOnceAndTheSpecialTokensWhereTheyBelong) {
     for (const Json& token : tokenizer.at("added_tokens"))
       EXPECT_EQ(vocabulary.at(token.at("content").get<std::string>()), token.at("id"));
     if (config.at("eos_token_id").is_number()) {
-      EXPECT_EQ(vocabulary.at(Json::parse(files.at("tokenizer_config.json")).at("eos_token")),
-                config.at("eos_token_id"));
+      EXPECT_EQ(
+          vocabulary.at(
+              Json::parse(files.at("tokenizer_config.json")).at("eos_token").get<std::string>()),
+          config.at("eos_token_id"));
     }
     // openai/gpt-2: a blank is U+0120, a line feed U+010A.
     EXPECT_TRUE(vocabulary.contains("\u0120") && vocabulary.contains("\u010a"));
