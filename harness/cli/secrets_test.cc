@@ -33,6 +33,10 @@ print("given:", given, "GET", signed)
 print("json:", json.dumps({"headers": {"authorization": "Bearer " + mark + "-json-07"}, "api_key": [mark + "-key-08"]}))
 print("curl -H '" + bearer + "' https://user:" + mark + "pass09@host:8000/v1", file=sys.stderr)
 print("token", late, file=sys.stderr)
+print("notify https://hooks.slack.com/services/T0" + mark + "A1B/B0" + mark + "C2D/" + mark + "abcdefghijklmnopqrst")
+print("report to https://" + mark + "0123456789abcdef0123456789abcde@o1.ingest.sentry.io/42")
+print("$ curl -fsS -u me:" + mark + "curl11 --user you:" + mark + "curl12 https://host/v1")
+print("short", os.environ["PGPASS"], "cookie", os.environ["X_COOKIE"], file=sys.stderr)
 send("check", tensor="x", note=signed, words=given, nested={"deep": [bearer, late]})
 print("later the bare values:", mark + "-bearer-06", mark + "signature05", mark + "-json-07", flush=True)
 send("fault", type="LoadError", message="cannot read " + signed + " with " + given[0],
@@ -45,7 +49,8 @@ std::string leaking_scenario() {
   return "scenario: leaks\nabout: Leaks.\ntarget:\n  command:\n"
          "    argv: [python3, leak.py, --api-key, zq7-argument-03, "
          "'https://user:zq7pass04@host/x', '--url=https://h/x?sig=zq7sig']\n"
-         "    env: {HF_TOKEN: zq7-env-01, PLAIN: 'https://u:zq7pass02@proxy:3128/'}\n"
+         "    env: {HF_TOKEN: zq7-env-01, PGPASS: zq7.p, X_COOKIE: zq7-cookie-13, PLAIN: "
+         "'https://u:zq7pass02@proxy:3128/'}\n"
          "variants:\n  A: {}\n  B: {}\n"
          "expect:\n  A: {outcome: crashed}\n";
 }

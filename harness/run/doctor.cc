@@ -19,6 +19,7 @@
 #include "harness/contract/subprocess.h"
 #include "harness/explain/reader.h"
 #include "harness/run/fit.h"
+#include "harness/run/inject.h"
 #include "harness/run/prepare.h"
 #include "harness/run/run_dir.h"
 
@@ -90,6 +91,15 @@ Capability compiler() {
           State::kMissing,
           info.why_not,
           {"keys-valid (judged by the host half alone, no architecture is compiled for)"}};
+}
+
+Capability cuda_probe() {
+  const std::string library = find_probe().string();
+  return {"CUDA probe",
+          library.empty() ? State::kMissing : State::kThere,
+          library.empty() ? "no libwarmgate_probe.so in ../lib beside this program"
+                          : library + ", for --probe cuda",
+          {"code-ready and memory-kept"}};
 }
 
 Capability log_grammars() {
@@ -236,6 +246,7 @@ std::vector<Capability> doctor(const Options& options) {
           compiler(),
           log_grammars(),
           gpu(),
+          cuda_probe(),
           pidfd(),
           subreaper(),
           shared_futex(),

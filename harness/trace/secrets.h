@@ -11,7 +11,8 @@
 namespace warmgate::trace {
 
 inline constexpr std::string_view kMask = "[secret]";
-/// Shorter values would mask ordinary words.
+/// Shorter values, down to 4 bytes, are masked only where they are whole words, and never where
+/// they are ordinary ones or numbers.
 inline constexpr std::size_t kMinSecretBytes = 6;
 /// A token that is cut is no longer known by its shape: who cuts texts looks this far beyond.
 inline constexpr std::size_t kShapeMargin = 1024;
