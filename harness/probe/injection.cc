@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <cstdlib>
+#include <memory>
 #include <new>
 
 #include "harness/probe/attach.h"
@@ -60,9 +61,9 @@ bool is_set(const char* name) {
 }
 
 void start() {
-  auto* made = new (std::nothrow) Probe;
-  if (made == nullptr || !made->report.open_from_environment()) return;
-  probe = made;
+  std::unique_ptr<Probe> owned(new (std::nothrow) Probe);
+  if (owned == nullptr || !owned->report.open_from_environment()) return;
+  Probe* made = probe = owned.release();
   made->options.launches = is_set("WARMGATE_PROBE_LAUNCHES");
   if (const char* bytes = ::secure_getenv("WARMGATE_PROBE_ALLOC_BYTES"))
     made->options.alloc_bytes = std::strtoll(bytes, nullptr, 10);

@@ -125,9 +125,10 @@ TEST_F(ServerRuns, HealthThatAnswersWronglyForEverIsNamed) {
   const RunRecord run =
       lie("--lie, health-redirect", "    deadlines: {default: 600 ms}\n    silence: 400 ms\n");
   EXPECT_EQ(run.outcome, Outcome::kHung) << why(run);
-  EXPECT_THAT(run.reason, AllOf(HasSubstr("GET /health was asked "),
-                                HasSubstr(" times and never answered 200, last: HTTP 302, a "
-                                          "redirect, which is not followed")));
+  // On a machine that is busy elsewhere it may be asked but once.
+  EXPECT_THAT(run.reason, ContainsRegex("GET /health was asked (once|[0-9]+ times) and never "
+                                        "answered 200, last: HTTP 302, a redirect, which is not "
+                                        "followed"));
 }
 
 TEST_F(ServerRuns, OneThatIgnoresSigtermIsKilled) {
