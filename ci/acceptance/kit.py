@@ -72,7 +72,7 @@ class Kit:
         self.how, self.default_config = table["presets"][args.preset], os.path.join(self.fixtures, table["config"])
         self.deadline = time.monotonic() + 60 * args.minutes
         self.model, self.healthy, self.files = args.model, None, []
-        self.steps = []
+        self.steps, self.out_of_time = [], False
 
     # What is started.
 
@@ -148,7 +148,8 @@ class Kit:
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGINT)
                 process.wait()
-                raise NotObserved(f"no time left ({self.args.minutes} minutes in all)") from None
+                self.out_of_time = True
+                raise NotObserved(f"no time left ({self.args.minutes:g} minutes in all)") from None
             except BaseException:
                 process.send_signal(signal.SIGINT)
                 process.wait()
@@ -174,7 +175,8 @@ class Kit:
         begun = time.monotonic()
         try:
             if time.monotonic() > self.deadline:
-                raise NotObserved(f"no time left ({self.args.minutes} minutes in all)")
+                self.out_of_time = True
+                raise NotObserved(f"no time left ({self.args.minutes:g} minutes in all)")
             if name not in ("doctor", "weightless start") and self.healthy is None:
                 raise NotObserved("the engine did not start")
             state, text = DONE, work()
@@ -202,6 +204,8 @@ class Kit:
         result = {
             "schema": "acceptance/1.0", "preset": self.args.preset, "taken_at": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
             "command": [self.masked(word) for word in self.args.command or []], "steps": self.steps,
+            "repeat": "ci/acceptance-engine with the same words; a file of scenarios/ repeats one start alone, without the port that "
+                      "was held, the store that was damaged or the worker that was killed",
             "counts": {state: sum(step["state"] == state for step in self.steps) for state in (DONE, UNEXPECTED, NOT_OBSERVED)},
         }
         with tarfile.open(self.args.out, "w:gz") as archive:

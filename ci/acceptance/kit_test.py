@@ -113,6 +113,14 @@ class Usage(unittest.TestCase):
             self.assertIn(preset, done.stdout)
         self.assertEqual(subprocess.run([program, "nothing"], capture_output=True, check=False).returncode, 2)
 
+    def test_what_is_wrong_is_said_before_anything_is_started(self):
+        program = os.path.join(os.path.dirname(HERE), "acceptance-engine")
+        for words in (["--config", "no.json"], ["--model", "./no.gguf"], ["--a", "foo=bar", "--b", "args=x"], ["--a", "args=x"], ["--minutes", "0"]):
+            with self.subTest(words):
+                done = subprocess.run([program, "standin", *words], capture_output=True, text=True, check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""))
+                self.assertTrue(done.stderr)
+
     def test_every_provoked_crash_has_words(self):
         for fault in ("busy_port", "context_too_large", "killed_worker"):
             self.assertTrue(TABLE["reasons"][fault])

@@ -18,7 +18,9 @@ class Steps(Kit):
         self.files.append("doctor.txt")
         if done.returncode not in (0, 1):
             raise Unexpected(f"warmgate doctor ended with {done.returncode}")
-        return done.stdout.strip().split("\n")[0] if done.stdout.strip() else "no output"
+        rows = [line.split(None, 2) for line in done.stdout.splitlines() if line.startswith(("there", "limited", "missing"))]
+        lacks = [line[1] for line in rows if line[0] == "missing"]
+        return f"{sum(line[0] == 'there' for line in rows)} of {len(rows)} things are there" + (f"; missing: {', '.join(lacks)}" if lacks else "")
 
     def weightless_start(self):
         installed = self.how.get("installed")
@@ -62,6 +64,8 @@ class Steps(Kit):
             raise Unexpected(f"{summary(sides[0])} against {summary(sides[1])}, of one engine")
         if differ:
             raise Unexpected(f"{differ[0]['contract']}: {differ[0]['why']}")
+        if self.healthy is None or self.healthy["outcome"] in ("crashed", "hung"):
+            raise NotObserved("it does not start: two failures are alike whatever they are of")
         if told[0]:
             return f"nothing tells them apart; both break {', '.join(told[0])}"
         return "nothing to report"

@@ -11,6 +11,7 @@ namespace {
 int repeat_bundle(const CommandLine& line, Console& console) {
   const run::OpenBundle bundle = run::open_bundle(line.paths.front());
   for (const std::string& note : bundle.notes) console.complain(line.paths.front() + ": " + note);
+  run::refuse_missing(bundle, line.paths.front());
   CommandLine inner = line;
   inner.run.bundle = bundle.options.bundle;
   inner.paths.clear();

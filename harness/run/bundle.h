@@ -45,10 +45,16 @@ struct OpenBundle {
   std::vector<std::string> sides;
   Options options;                 // as the call had them
   std::vector<std::string> notes;  // what a person should know before it runs
+  /// Files that commands name and that are neither in the bundle nor at their place here. What is
+  /// expected to fail would fail without them too, of another cause.
+  std::vector<std::string> missing;
 };
 
 /// Throws ScenarioError: damaged, hostile, of another schema, without a scenario.
 OpenBundle open_bundle(const std::filesystem::path& path);
+
+/// Throws ScenarioError where something is missing. To look into such a bundle is no error.
+void refuse_missing(const OpenBundle& bundle, const std::filesystem::path& path);
 
 /// Scenarios out of a bundle: variables whose value was a secret are taken from the environment
 /// instead. Throws ScenarioError where an argument was one.

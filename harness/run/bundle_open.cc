@@ -91,7 +91,7 @@ bool is_bundle(const fs::path& path) {
 }
 
 OpenBundle open_bundle(const fs::path& path) {
-  OpenBundle out{RunDir("bundle"), {}, {}, {}, {}, {}, {}};
+  OpenBundle out{RunDir("bundle"), {}, {}, {}, {}, {}, {}, {}};
   std::error_code failed;
   const bool folder = fs::is_directory(path, failed);
   out.root = folder ? fs::absolute(path) : out.dir.path() / "bundle";
@@ -156,7 +156,20 @@ OpenBundle open_bundle(const fs::path& path) {
   }
   for (const std::string& line : texts_of(manifest, "left_out"))
     out.notes.push_back("not in the bundle: " + line);
+  // A relative one would have to lie in the bundle, whose folder is another one each time.
+  for (const std::string& word : texts_of(manifest, "needed"))
+    if (!fs::path(word).is_absolute() || !fs::exists(word, failed)) out.missing.push_back(word);
   return out;
+}
+
+void refuse_missing(const OpenBundle& bundle, const fs::path& path) {
+  std::vector<scenario::Problem> problems;
+  for (const std::string& word : bundle.missing)
+    problems.push_back({path.string(), 0, 0, "",
+                        fmt::format("a command names '{}', which is neither in the bundle nor here; "
+                                    "unpack it, write the file's path into the scenario and run that",
+                                    word)});
+  if (!problems.empty()) throw scenario::ScenarioError(std::move(problems));
 }
 
 void put_secrets_back(scenario::Scenario& scenario) {

@@ -104,6 +104,9 @@ TEST_F(Bundles, HoldWhatRepeatsTheRunAndNoMore) {
   const fs::path folder = open.scenarios[0].parent_path();
   EXPECT_NE(fs::status(folder / "go.sh").permissions() & fs::perms::owner_exec, fs::perms::none);
   EXPECT_FALSE(fs::exists(folder / "data.txt"));
+  EXPECT_THAT(open.missing, ::testing::ElementsAre("data.txt"));
+  EXPECT_THAT(refusal([&] { refuse_missing(open, file); }),
+              HasSubstr("a command names 'data.txt', which is neither in the bundle nor here"));
   for (const char* part : {"caches", "prompts", "notes.txt", "runs/link"})
     EXPECT_FALSE(fs::exists(open.root / part)) << part;
   const std::string trace = read_whole(open.root / "runs/kept.default.0/trace.jsonl");

@@ -75,6 +75,9 @@ class Folder {
     for (const std::string& line : left_out_)
       left_out.push_back(trace::mask_secrets(line, kept_.secrets));
     manifest["left_out"] = std::move(left_out);
+    json needed = json::array();
+    for (const std::string& word : needed_) needed.push_back(trace::mask_secrets(word, kept_.secrets));
+    manifest["needed"] = std::move(needed);
     manifest["files"] = files_;
     put("bundle.json", pretty(manifest));
   }
@@ -201,8 +204,9 @@ class Folder {
                   "{}: named by a command, and not found from the bundle's folder; it was "
                   "{}: name it by that path to repeat the run",
                   word, file.string());
-    if (std::find(left_out_.begin(), left_out_.end(), line) == left_out_.end())
-      left_out_.push_back(line);
+    if (std::find(left_out_.begin(), left_out_.end(), line) != left_out_.end()) return;
+    left_out_.push_back(line);
+    needed_.push_back(word);
   }
 
   json add_extra(const json& call, const char* list) {
@@ -255,7 +259,7 @@ class Folder {
   std::map<fs::path, std::string> placed_;  // canonical path → name in the folder
   std::map<fs::path, std::size_t> trees_;
   std::set<std::string> resolved_;
-  std::vector<std::string> masked_, left_out_;
+  std::vector<std::string> masked_, left_out_, needed_;
   json files_ = json::array();
 };
 
