@@ -68,13 +68,12 @@ int ab_command(const CommandLine& line, Console& console) {
     s.checks = std::move(judged.checks);
   }
   // A side that the machine kept from being seen leaves nothing to compare, and is worth a retry.
-  std::vector<verdict::Verdict> verdicts = {result.verdict};
   for (const run::VariantResult& side : s.variants) {
     if (result.verdict == verdict::Verdict::kInconclusive &&
         side.verdict.verdict == verdict::Verdict::kInfra)
-      verdicts.push_back(verdict::Verdict::kInfra);
+      s.verdict = result.verdict = verdict::Verdict::kInfra;
   }
-  const int code = exit_code_of(verdicts, result.interrupted, line);
+  const int code = exit_code_of({result.verdict}, result.interrupted, line);
   reports::Report report = to_report(result, line, code);
   report.call["sides"] = options.variants;
   if (line.run.bundle.empty())

@@ -208,8 +208,15 @@ int explain_command(const CommandLine& line, Console& console) {
   if (all.other) all.comparison = explain::compare(all.other->reading, all.start.reading);
   const std::vector<std::string> secrets = secrets_of(all);
   if (!line.skeleton.empty()) {
-    const std::string text = reports::yaml_shown_safely(target::mask(
-        explain::skeleton(all.start.reading, all.start.launch, line.paths.front()), secrets));
+    // Word by word: a shape that spans words would eat the quotes between them.
+    explain::Launch launch = all.start.launch;
+    for (std::string& word : launch.args) word = target::mask(word, secrets);
+    launch.model = target::mask(launch.model, secrets);
+    explain::Reading reading = all.start.reading;
+    if (reading.fingerprint)
+      reading.fingerprint->type = target::mask(reading.fingerprint->type, secrets);
+    const std::string text =
+        reports::yaml_shown_safely(explain::skeleton(reading, launch, line.paths.front()));
     if (line.skeleton == "-") {
       console.out(text);
       return code_of(verdict_of(all.start.answer), line);

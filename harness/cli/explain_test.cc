@@ -345,6 +345,44 @@ TEST_F(ExplainCli, ItsLogsAreNotWrittenOver) {
   }
 }
 
+// Its lines look like nothing each for itself, and none of them has a place.
+TEST_F(ExplainCli, ThePrivateKeyInALogIsNoUnplacedText) {
+  for (const std::string prefix : {"", "INFO 07-01 10:00:00 [x.py:1] "}) {
+    std::string log = slurp(sample("04"));
+    for (const char* line :
+         {"-----BEGIN RSA PRIVATE KEY-----", "MIIEZq7RtPwAAAABBBBB",
+          "Zq7cd/ef+gh==", "-----END RSA PRIVATE KEY-----", "a line after the key"})
+      log += prefix + line + "\n";
+    const std::string file = dir_.write("key.log", log).string();
+    const Ran ran = warmgate({"explain", file, "--json", "-", "-v"});
+    EXPECT_THAT(ran.out, Not(HasSubstr("Zq7"))) << prefix;
+    EXPECT_THAT(ran.out, HasSubstr("a line after the key")) << prefix;
+    EXPECT_THAT(warmgate({"explain", file, "-v"}).out, Not(HasSubstr("Zq7"))) << prefix;
+  }
+}
+
+// A secret whose shape spans words is masked word by word: what is written is a scenario still.
+TEST_F(ExplainCli, ASecretInTheLaunchLineLeavesTheSkeletonLegal) {
+  const std::string file =
+      dir_.write("launch.log",
+                 "vllm serve m --header Authorization: Bearer Zq7RtPwXy98uvB --max-model-len 10\n" +
+                     slurp(sample("04")))
+          .string();
+  const std::string yaml = (dir_.path() / "launch.yaml").string();
+  warmgate({"explain", file, "--scenario", yaml});
+  EXPECT_THAT(slurp(yaml), Not(HasSubstr("Zq7")));
+  EXPECT_THAT(slurp(yaml), HasSubstr("- \"--max-model-len\""));
+  EXPECT_EQ(warmgate({"resolve", yaml}).code, 0);
+}
+
+TEST_F(ExplainCli, MoreProblemsThanAreKept) {
+  for (int i = 0; i < 130; ++i)
+    dir_.write("known/k" + std::to_string(i) + ".yaml", "known: x" + std::to_string(i) + "\n");
+  const Ran ran = warmgate({"explain", sample("04"), "--known", (dir_.path() / "known").string()});
+  EXPECT_EQ(ran.code, 2) << ran.err;
+  EXPECT_THAT(ran.err, HasSubstr("100 problems"));
+}
+
 TEST_F(ExplainCli, NothingInALogReachesTheTerminalRaw) {
   std::string log = slurp(sample("04"));
   log += "RuntimeError: \x1b]0;owned\x07\x1b[2J \xe2\x80\xae ::error::x\n::warning::y\n";

@@ -117,6 +117,7 @@ class NothingLeftBehind : public Contract {
     for (std::size_t i = 0; i < view.size(); ++i) {
       const trace::Event& e = view.event(i);
       if (e.ev == "state") states.add(i);
+      if (e.ev == "stop") stopped(e, i, fold, notes);
       if (e.ev == "leftover" && text(e, "what") == "shm" && !e.flag("of_run")) {
         notes.push_back(maybe(e, i));
       } else if (e.ev == "leftover") {
@@ -129,6 +130,7 @@ class NothingLeftBehind : public Contract {
         f.seen = fmt::format("a {} was left: {}{}", text(e, "what"),
                              text(e, "path").empty() ? text(e, "cmd") : text(e, "path"),
                              text(e, "port").empty() ? "" : " listens on " + e.str("port"));
+        if (e.flag("removed")) f.seen += " (removed)";
         f.message =
             has_number(e, "pid") ? fmt::format("{} (pid {})", f.seen, e.num("pid")) : f.seen;
         f.events = {i};
@@ -158,6 +160,30 @@ class NothingLeftBehind : public Contract {
   }
 
  private:
+  // What ends a container or a cluster's job: where it did not run, the work may well go on.
+  static void stopped(const trace::Event& e, std::size_t at, Fold& fold,
+                      std::vector<Finding>& notes) {
+    const std::string error = e.str("error");
+    const std::int64_t code = e.num("exit_code"), signal = e.num("signal");
+    if (error.empty() && !e.flag("timed_out") && code == 0 && signal == 0) return;
+    Finding f;
+    f.contract = kNothingLeftBehind;
+    f.phase = "shutdown";
+    f.key = "stop";
+    f.expected = "the stop command ends what the target started";
+    f.seen = !error.empty()        ? error
+             : e.flag("timed_out") ? "it did not end in time"
+             : signal != 0         ? fmt::format("it ended by signal {}", signal)
+                                   : fmt::format("it ended with {}", code);
+    f.message = "the stop command: " + f.seen;
+    f.events = {at};
+    // With a code of its own it ran: often it says that there was nothing left to stop.
+    if (error.empty() && !e.flag("timed_out") && signal == 0)
+      notes.push_back(std::move(f));
+    else
+      fold.add(std::move(f), "stop");
+  }
+
   // New in /dev/shm while the run went on, but perhaps not the run's.
   static Finding maybe(const trace::Event& e, std::size_t at) {
     Finding f;

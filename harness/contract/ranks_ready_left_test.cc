@@ -154,6 +154,22 @@ TEST(RanksAgree, NotObserved) {
   EXPECT_EQ(judge_named("ranks-agree", t).missing, std::vector<std::string>{"collective"});
 }
 
+TEST(NothingLeftBehind, AStopCommandThatDidNotRunIsToldAndOneThatFoundNothingIsANote) {
+  const auto judged = [](json body) {
+    return judge_named("nothing-left-behind",
+                       TraceBuilder().hello().add("stop", std::move(body), 0, "harness").exited());
+  };
+  EXPECT_EQ(judged({{"exit_code", 0}}).state, State::kKept);
+  EXPECT_TRUE(judged({{"exit_code", 0}}).notes.empty());
+  const Result missing = judged({{"error", "nosuchprog: No such file or directory"}});
+  ASSERT_EQ(missing.findings.size(), 1u);
+  EXPECT_EQ(missing.findings[0].key, "stop");
+  EXPECT_EQ(judged({{"timed_out", true}}).findings.size(), 1u);
+  EXPECT_EQ(judged({{"signal", 11}}).findings.size(), 1u);
+  EXPECT_TRUE(judged({{"exit_code", 1}}).findings.empty());
+  EXPECT_EQ(judged({{"exit_code", 1}}).notes.size(), 1u);
+}
+
 TEST(NothingLeftBehind, KeptBrokenNotObserved) {
   EXPECT_EQ(judge_named("nothing-left-behind", good_end()).state, State::kKept);
   TraceBuilder t = good_end();

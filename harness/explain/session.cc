@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include "harness/trace/secrets.h"
+
 namespace warmgate::explain {
 namespace internal {
 namespace {
@@ -160,6 +162,14 @@ void ReaderImpl::read_message(Source& source, const Line& line, const When& when
 
 void ReaderImpl::unplaced(Source& source, const When& when, std::string_view text) {
   count(source, Tally::kUnplaced, when.line);
+  // The lines of a private key look like nothing each for itself.
+  constexpr int kMostKeyLines = 200;
+  const bool begins =
+      text.find("-----BEGIN ") != text.npos && text.find("PRIVATE KEY") != text.npos;
+  if (begins) source.key_lines = kMostKeyLines;
+  const bool of_key = source.key_lines > 0;
+  if (of_key) source.key_lines = text.find("-----END ") != text.npos ? 0 : source.key_lines - 1;
+  if (of_key) text = trace::kMask;
   if (unplaced_.size() < kMostUnplaced) {
     unplaced_.push_back({source.index, when.line, shown_masked(text, 300)});
   }

@@ -54,6 +54,8 @@ struct Source {
   std::vector<int> scores;  // of each grammar
   int weighed = 0;          // lines
 
+  int key_lines = 0;  // of a private key, left until it has to end
+
   std::string told_phase;  // that began and has not ended, as was said
 
   std::int64_t t_ns = -1;  // of what is being fed

@@ -118,6 +118,20 @@ TEST_F(Injection, ManyThreadsWriteWholeLines) {
   EXPECT_EQ(all[0].of("alloc").size(), 1u + 8 * 50);
 }
 
+TEST_F(Injection, AHostThatClosesWhatItFindsKeepsItsOwnFile) {
+  const fs::path mine = folder_ / "mine.txt";
+  ASSERT_EQ(host({"--cupti", fake(), "--closes", mine.string()}), 0);
+  std::ifstream in(mine);
+  std::stringstream text;
+  text << in.rdbuf();
+  EXPECT_EQ(text.str(), "mine\n");
+}
+
+TEST_F(Injection, AHostThatMayWriteNoFilesLives) {
+  ASSERT_EQ(host({"--cupti", fake(), "--no-files"}), 0);
+  EXPECT_THAT(kinds(traces().at(0)), ElementsAre("hello", "probe", "alloc"));
+}
+
 TEST_F(Injection, WithoutAnybodyWhoListensItDoesNothing) {
   EXPECT_EQ(host({"--cupti", fake()}, false), 0);
   EXPECT_EQ(host({"--cupti", fake()}, false, {"WARMGATE_EVENTS_DIR=/nowhere/at/all"}), 0);

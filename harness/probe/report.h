@@ -30,6 +30,10 @@ class Report {
 
  private:
   void hello();
+  /// False once the descriptor is no longer the file that it was (a daemon closes what it finds,
+  /// and the number is somebody else's next), or the host may write no more: its signal for that
+  /// would end it.
+  bool may_write(std::size_t bytes);
 
   static constexpr std::size_t kKinds = 16, kMostOfAKind = 2000, kMost = 12000;
   struct Kind {
@@ -41,6 +45,7 @@ class Report {
   Kind kinds_[kKinds];
   std::size_t dropped_ = 0;
   bool closed_ = false;
+  std::uint64_t device_ = 0, inode_ = 0;
   std::atomic<bool> off_{false};
 };
 

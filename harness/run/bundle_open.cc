@@ -165,10 +165,11 @@ OpenBundle open_bundle(const fs::path& path) {
 void refuse_missing(const OpenBundle& bundle, const fs::path& path) {
   std::vector<scenario::Problem> problems;
   for (const std::string& word : bundle.missing)
-    problems.push_back({path.string(), 0, 0, "",
-                        fmt::format("a command names '{}', which is neither in the bundle nor here; "
-                                    "unpack it, write the file's path into the scenario and run that",
-                                    word)});
+    problems.push_back(
+        {path.string(), 0, 0, "",
+         fmt::format("a command names '{}', which is neither in the bundle nor here; "
+                     "unpack it, write the file's path into the scenario and run that",
+                     word)});
   if (!problems.empty()) throw scenario::ScenarioError(std::move(problems));
 }
 

@@ -76,7 +76,8 @@ class Folder {
       left_out.push_back(trace::mask_secrets(line, kept_.secrets));
     manifest["left_out"] = std::move(left_out);
     json needed = json::array();
-    for (const std::string& word : needed_) needed.push_back(trace::mask_secrets(word, kept_.secrets));
+    for (const std::string& word : needed_)
+      needed.push_back(trace::mask_secrets(word, kept_.secrets));
     manifest["needed"] = std::move(needed);
     manifest["files"] = files_;
     put("bundle.json", pretty(manifest));
@@ -292,6 +293,14 @@ json call_json(const std::string& verb, const std::vector<fs::path>& files,
 
 void check_keep_folder(const fs::path& folder) {
   std::error_code failed;
+  // Some places (/proc) say no only to whoever tries.
+  if (fs::path parent = fs::absolute(folder, failed).lexically_normal().parent_path();
+      fs::is_directory(parent, failed) && !fs::exists(folder, failed)) {
+    std::error_code refused;
+    if (!fs::create_directory(folder, refused) || refused)
+      throw std::runtime_error(folder.string() + ": cannot be made: " + refused.message());
+    fs::remove(folder, failed);
+  }
   if (!fs::exists(folder, failed)) {
     // It is made at the end; whether it can be is said now.
     fs::path above = fs::absolute(folder, failed).lexically_normal();

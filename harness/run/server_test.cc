@@ -181,9 +181,19 @@ TEST_F(ServerRuns, StopEndsWhatAKilledPrefixLeaves) {
 
 TEST_F(ServerRuns, AStopThatHangsIsEndedAtItsDeadline) {
   const RunRecord run = lie("", "    stop: [sleep, \"60\"]\n    stop_deadline: 200 ms\n");
-  EXPECT_EQ(run.outcome, Outcome::kPassed) << why(run);
+  EXPECT_EQ(run.outcome, Outcome::kFailed) << why(run);
+  EXPECT_THAT(run.reason, HasSubstr("the stop command: it did not end in time"));
   ASSERT_EQ(run.trace.of("stop").size(), 1u);
   EXPECT_TRUE(run.trace.of("stop")[0]->flag("timed_out"));
+}
+
+// What it was to end may well go on, in a container that nobody sees from here.
+TEST_F(ServerRuns, AStopThatCannotRunIsNamed) {
+  const RunRecord run = lie("", "    stop: [no-such-program-anywhere]\n");
+  EXPECT_EQ(run.outcome, Outcome::kFailed) << why(run);
+  EXPECT_THAT(run.reason, HasSubstr("the stop command: "));
+  EXPECT_THAT(run.reason, HasSubstr("no-such-program-anywhere"));
+  EXPECT_EQ(lie("", "    stop: [\"false\"]\n").outcome, Outcome::kPassed);
 }
 
 TEST_F(ServerRuns, TheFirstOfSeveralMembersThatDiesIsNamedAndAllEnd) {

@@ -56,6 +56,7 @@ ScenarioError::ScenarioError(std::vector<Problem> problems)
     : std::runtime_error(all_texts(problems)), problems_(std::move(problems)) {}
 
 void Problems::add(const Place& place, std::string key_path, std::string message) {
+  ++told_;
   if (problems_.size() >= kMost) return;
   Problem problem;
   problem.file = place.file ? *place.file : "";

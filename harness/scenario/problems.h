@@ -23,12 +23,15 @@ class Problems {
     add(node.place, node.path, std::move(message));
   }
   bool empty() const { return problems_.empty(); }
-  std::size_t size() const { return problems_.size(); }
+  /// How many were told of, also those that are not kept: whoever asks whether there are more than
+  /// before must not take a full list for a good file.
+  std::size_t size() const { return told_; }
   /// Throws ScenarioError, sorted by file and line, unless there are none.
   void throw_if_any() const;
 
  private:
   std::vector<Problem> problems_;
+  std::size_t told_ = 0;
 };
 
 /// The candidate nearest to `name` if it is near enough to be what was meant (Damerau-Levenshtein,

@@ -195,6 +195,8 @@ TEST_F(Servers, AStoreIsNoSystemFolder) {
         << folder;
   }
   EXPECT_THAT(wrong(base + "copy:\"}\n"), HasSubstr("got nothing"));
+  EXPECT_THAT(wrong(base + "wram\"}\n"), HasSubstr("did you mean warm?"));
+  EXPECT_THAT(wrong(base + "5\"}\n"), HasSubstr("there is no folder '5'"));
   for (const char* folder : {"/tmp/store", "copy:~/stores/a", "../e", "/opt/caches/engine"}) {
     EXPECT_THAT(wrong(base + folder + "\"}\n"), IsEmpty()) << folder;
   }

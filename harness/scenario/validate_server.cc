@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "harness/scenario/assemble_server.h"
@@ -64,6 +65,12 @@ class ServerCheck {
         asked->second.rfind("copy:", 0) == 0 ? asked->second.substr(5) : asked->second;
     if (const std::string why = why_no_store(folder); !why.empty())
       say(node, fmt::format("{} is {}, and no store", shown(folder), why));
+    // A word that is no path is a slip, not a folder that a machine lacks.
+    std::error_code failed;
+    if (text.find('/') == text.npos && text.find(':') == text.npos &&
+        !std::filesystem::is_directory(folder, failed))
+      say(node, fmt::format("expected cold, warm, or a folder; there is no folder {}{}",
+                            shown(text), did_you_mean(text, {"cold", "warm"})));
   }
 
   void check(const ServerMember& member, const Node& at) {

@@ -1,6 +1,7 @@
 #include "harness/target/aftermath.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <set>
 #include <utility>
@@ -35,7 +36,13 @@ void Aftermath::note_shared_memory(const std::vector<ProcessInfo>& left, const W
   if (std::exchange(shm_noted_, true)) return;
   std::set<pid_t> pids;
   for (const auto& worker : workers) pids.insert(worker->pid());
-  note(leftover_memory(shm_, left, std::move(pids)));
+  std::vector<trace::Event> found = leftover_memory(shm_, left, std::move(pids));
+  for (trace::Event& event : found) {
+    // Its name holds a pid of the run, or who has it open is the run's and about to end: nobody
+    // else will ever remove it.
+    if (event.flag("of_run")) event.body.set("removed", ::unlink(event.str("path").c_str()) == 0);
+  }
+  note(std::move(found));
 }
 
 void Aftermath::note_files(const std::filesystem::path& folder) {

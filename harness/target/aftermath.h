@@ -30,8 +30,8 @@ class Aftermath {
   /// Ends `left`, and who else keeps a pipe of the workers open; they are events where they
   /// `count` against the run. Returns how many do not end though they got SIGKILL.
   std::size_t remove(std::vector<ProcessInfo> left, const Workers& workers, bool count);
-  /// Shared memory of the run that is still there; once, and while the processes of `left`, who may
-  /// be its users, can still be asked.
+  /// Shared memory of the run that is still there, removed where it is the run's for certain; once,
+  /// and while the processes of `left`, who may be its users, can still be asked.
   void note_shared_memory(const std::vector<ProcessInfo>& left, const Workers& workers);
   /// Files below the folder that the workers had for temporary ones.
   void note_files(const std::filesystem::path& folder);

@@ -1,6 +1,8 @@
 // A program that a driver would inject the probe into: loads it, calls its one function as the
 // driver does, and goes on. host PROBE [--cupti FILE] [--fork] [--twice] [--first] [--threads N]
+// [--closes FILE] [--no-files]
 #include <dlfcn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,13 +32,16 @@ F find(void* library, const char* name) {
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
-  bool forks = false, twice = false, first = false;
+  bool forks = false, twice = false, first = false, limits = false;
+  const char* closes = nullptr;
   int threads = 0;
   void* cupti = nullptr;
   for (int i = 2; i < argc; ++i) {
     forks = forks || std::strcmp(argv[i], "--fork") == 0;
     twice = twice || std::strcmp(argv[i], "--twice") == 0;
     first = first || std::strcmp(argv[i], "--first") == 0;
+    limits = limits || std::strcmp(argv[i], "--no-files") == 0;
+    if (std::strcmp(argv[i], "--closes") == 0 && i + 1 < argc) closes = argv[++i];
     if (std::strcmp(argv[i], "--threads") == 0 && i + 1 < argc) threads = std::atoi(argv[++i]);
     if (std::strcmp(argv[i], "--cupti") == 0 && i + 1 < argc) {
       cupti = ::dlopen(argv[++i], RTLD_NOW | RTLD_GLOBAL);
@@ -68,6 +73,19 @@ int main(int argc, char** argv) {
     int status = 0;
     ::waitpid(child, &status, 0);
     if (status != 0) return 7;
+  }
+  if (closes) {  // as daemons do, and the number becomes a file of the host's own
+    for (int fd = 3; fd < 100; ++fd) ::close(fd);
+    std::FILE* mine = std::fopen(closes, "w");
+    if (mine == nullptr) return 8;
+    std::fputs("mine\n", mine);
+    std::fflush(mine);
+    allocate(0x3000000);
+  }
+  if (limits) {
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_FSIZE, &none);
+    allocate(0x4000000);
   }
   std::vector<std::thread> all;
   for (int t = 0; t < threads; ++t) {
