@@ -1,5 +1,5 @@
-// For ci/lint alone: clang before 16 lacks the builtin that libstdc++ makes std::source_location of,
-// and leaves the name undeclared. The same members by the builtins that it has.
+// For ci/lint alone: clang before 16 lacks the builtin that libstdc++ makes std::source_location
+// of, and leaves the name undeclared. The same members by the builtins that it has.
 #pragma once
 
 #if defined(__clang__) && !__has_builtin(__builtin_source_location)

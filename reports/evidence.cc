@@ -292,9 +292,10 @@ std::vector<Unseen> unseen(const EvidenceTable& table) {
       if (!row.cells[i].observed()) sides[row.cells[i].why].push_back(i);
     }
     for (const auto& [why, which] : sides) {
-      const auto known = std::find_if(out.begin(), out.end(), [&](const Unseen& u) {
-        return u.why == why && u.sides == which;
-      });
+      const auto known =
+          std::find_if(out.begin(), out.end(), [&, &why = why, &which = which](const Unseen& u) {
+            return u.why == why && u.sides == which;
+          });
       if (known == out.end()) {
         out.push_back({{row.label}, which, why});
       } else {

@@ -40,7 +40,7 @@ std::vector<Behind> ReaderImpl::behind(const Source& source, const std::string& 
   }
   std::vector<int> best;
   for (const auto& [name, numbers] : milestones) {
-    const auto reached = [&](int worker) {
+    const auto reached = [&, &numbers = numbers](int worker) {
       std::uint32_t count = 0;
       for (const std::size_t number : numbers) count += workers_[worker].count(number);
       return count;

@@ -18,8 +18,8 @@ namespace warmgate::scenario {
 std::filesystem::path tree_of(const std::filesystem::path& canonical_file);
 
 /// `given` if that is not empty, else $WARMGATE_FIXTURES, else share/fixtures beside the folder of
-/// this program (an unpacked package), else the source tree's fixtures, else share/warmgate/fixtures
-/// beside the folder of this program.
+/// this program (an unpacked package), else the source tree's fixtures, else
+/// share/warmgate/fixtures beside the folder of this program.
 std::filesystem::path find_fixtures(const std::filesystem::path& given);
 
 /// A path as users like to see it: relative to the current folder where it lies below.

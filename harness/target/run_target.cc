@@ -73,7 +73,8 @@ void RunState::prepare() {
   fs::create_directory(tmp_dir());
   // Our own engine sends through the channel alone; a folder costs a short run a twentieth.
   const auto& all = spec_.workers;
-  if (spec_.events_dir || !std::all_of(all.begin(), all.end(), [](const WorkerSpec& each) { return each.ours; })) {
+  if (spec_.events_dir ||
+      !std::all_of(all.begin(), all.end(), [](const WorkerSpec& each) { return each.ours; })) {
     fs::create_directory(events_dir());
     dir_ = std::make_unique<EventsDir>(events_dir(), result_.trace, spec_.secrets);
   }

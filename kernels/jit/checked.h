@@ -21,8 +21,8 @@ class KernelFault : public std::runtime_error {
   std::source_location location;
 };
 
-/// Steps that loops may still take in this thread of a launch; every loop of a body advances with an assignment
-/// operator, so a body that never ends runs out of them. Set by run_on_host().
+/// Steps that loops may still take in this thread of a launch; every loop of a body advances with
+/// an assignment operator, so a body that never ends runs out of them. Set by run_on_host().
 inline thread_local std::int64_t steps_left = 0;
 
 /// Out of line, so that the operators stay small.

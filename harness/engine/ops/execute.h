@@ -14,8 +14,8 @@
 #include "harness/engine/context.h"
 #include "harness/engine/ops/cost.h"
 #include "harness/engine/ops/device.h"
-#include "harness/engine/ops/op_clock.h"
 #include "harness/engine/ops/observer.h"
+#include "harness/engine/ops/op_clock.h"
 #include "harness/engine/ops/signature.h"
 
 namespace warmgate::engine {

@@ -58,7 +58,7 @@ struct HttpAnswer {
   std::string body;                            // the first keep_bytes
   std::uint64_t body_bytes = 0;
   std::uint64_t read_bytes = 0;  // of head and body, as they came
-  bool left_over = false;  // bytes followed the end of the answer (a wrong Content-Length)
+  bool left_over = false;        // bytes followed the end of the answer (a wrong Content-Length)
   // Monotonic; 0 where it never came to that.
   std::int64_t start_ns = 0, connected_ns = 0, sent_ns = 0, first_byte_ns = 0, end_ns = 0;
 
