@@ -2,6 +2,7 @@
 
 #include "harness/cli/parse_explain.h"
 #include "harness/cli/values.h"
+#include "harness/run/inject.h"
 
 namespace warmgate::cli::parts {
 namespace {
@@ -75,8 +76,10 @@ void add_running(CLI::App* sub, CommandLine& line, Raw& raw) {
                 "build the environments of wheels and worktrees anew, and download again");
   sub->add_option("--rows", line.run.rows, "write a JSON line at each transition of each run")
       ->type_name("FILE");
-  sub->add_option("--probe", line.run.probes,
-                  "watch the driver inside every process: cuda (harness/probe/README.md)")
+  std::string probes = "watch from inside every process, a list of:";
+  for (const run::Probe& probe : run::probes())
+    probes += " " + probe.name + " (" + probe.about + ")";
+  sub->add_option("--probe", line.run.probes, probes + "; harness/probe/README.md")
       ->type_name("NAMES")
       ->delimiter(',')
       ->allow_extra_args(false)

@@ -93,13 +93,13 @@ Capability compiler() {
           {"keys-valid (judged by the host half alone, no architecture is compiled for)"}};
 }
 
-Capability cuda_probe() {
-  const std::string library = find_probe().string();
-  return {"CUDA probe",
-          library.empty() ? State::kMissing : State::kThere,
-          library.empty() ? "no libwarmgate_probe.so in ../lib beside this program"
-                          : library + ", for --probe cuda",
-          {"code-ready and memory-kept"}};
+Capability row_of(const Probe& probe) {
+  const std::string found = find(probe).string();
+  return {"probe " + probe.name, found.empty() ? State::kMissing : State::kThere,
+          found.empty() ? "no " + probe.file + " beside the folder of this program; " + probe.made +
+                              " makes it"
+                        : probe.about + ": " + found,
+          probe.serves};
 }
 
 Capability log_grammars() {
@@ -241,26 +241,28 @@ Capability containers() {
 }  // namespace
 
 std::vector<Capability> doctor(const Options& options) {
-  return {engine(options),
-          devices(options),
-          compiler(),
-          log_grammars(),
-          gpu(),
-          cuda_probe(),
-          pidfd(),
-          subreaper(),
-          shared_futex(),
-          kernel_cache(options),
-          temp_space(),
-          cores(),
-          memory(),
-          program("python3", {"Python workers of the tests"}),
-          program("git", {"warmgate step under git bisect run", "artefacts: worktree"}),
-          program("curl", {"artefacts: wheel by URL or commit"}),
-          environments(),
-          containers(),
-          program("tar", {"warmgate bundle"}),
-          program("gzip", {"warmgate bundle, and run of a .tar.gz"})};
+  std::vector<Capability> out = {
+      engine(options),
+      devices(options),
+      compiler(),
+      log_grammars(),
+      gpu(),
+      pidfd(),
+      subreaper(),
+      shared_futex(),
+      kernel_cache(options),
+      temp_space(),
+      cores(),
+      memory(),
+      program("python3", {"Python workers of the tests"}),
+      program("git", {"warmgate step under git bisect run", "artefacts: worktree"}),
+      program("curl", {"artefacts: wheel by URL or commit"}),
+      environments(),
+      containers(),
+      program("tar", {"warmgate bundle"}),
+      program("gzip", {"warmgate bundle, and run of a .tar.gz"})};
+  for (const Probe& probe : probes()) out.push_back(row_of(probe));
+  return out;
 }
 
 }  // namespace warmgate::run

@@ -99,17 +99,8 @@ void check_options(const Options& options) {
       problems.push_back({"--engine", 0, 0, "", options.engine.string() + ": " + why});
     }
   }
-  for (const std::string& probe : options.probes) {
-    const auto& known = probe_names();
-    if (std::find(known.begin(), known.end(), probe) == known.end()) {
-      problems.push_back({"--probe", 0, 0, "",
-                          "there is no probe '" + probe + "'; one of " + scenario::list_of(known)});
-    } else if (find_probe().empty()) {
-      problems.push_back({"--probe", 0, 0, "",
-                          "libwarmgate_probe.so is not in ../lib beside this program; `ci/build "
-                          "release warmgate_probe` makes it"});
-    }
-  }
+  for (std::string& wrong : wrong_with(options.probes))
+    problems.push_back({"--probe", 0, 0, "", std::move(wrong)});
   if (!options.cache_dir.empty()) {
     fs::create_directories(options.cache_dir, failed);
     if (!fs::is_directory(options.cache_dir, failed)) {

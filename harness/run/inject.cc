@@ -1,38 +1,74 @@
 #include "harness/run/inject.h"
 
+#include <algorithm>
 #include <cstdlib>
+
+#include "harness/scenario/problems.h"
 
 namespace warmgate::run {
 
 namespace fs = std::filesystem;
 
 namespace {
-constexpr const char* kInjection = "CUDA_INJECTION64_PATH";
+
+void put_cuda(const fs::path& found, target::WorkerSpec& worker) {
+  worker.env.emplace("CUDA_INJECTION64_PATH", found.string());
 }
 
-const std::vector<std::string>& probe_names() {
-  static const std::vector<std::string> names = {"cuda"};
-  return names;
+bool asked(const std::vector<std::string>& names, const Probe& probe) {
+  return std::find(names.begin(), names.end(), probe.name) != names.end();
 }
 
-fs::path find_probe() {
+}  // namespace
+
+const std::vector<Probe>& probes() {
+  static const std::vector<Probe> all = {
+      {"cuda",
+       "the CUDA driver inside every process",
+       "lib/libwarmgate_probe.so",
+       "`ci/build release warmgate_probe`",
+       {"code-ready", "memory-kept"},
+       put_cuda},
+  };
+  return all;
+}
+
+fs::path find(const Probe& probe) {
   std::error_code failed;
   std::vector<fs::path> folders;
   const fs::path self = fs::read_symlink("/proc/self/exe", failed);
   if (!failed) folders.push_back(self.parent_path());
   if (const char* bin = std::getenv("WARMGATE_BIN_DIR")) folders.push_back(fs::absolute(bin));
   for (const fs::path& folder : folders) {
-    const fs::path library = folder.parent_path() / "lib/libwarmgate_probe.so";
-    if (fs::is_regular_file(library, failed)) return library;
+    const fs::path file = folder.parent_path() / probe.file;
+    if (fs::exists(file, failed)) return file;
   }
   return {};
 }
 
-void inject(const std::vector<std::string>& probes, target::TargetSpec& spec) {
-  if (probes.empty()) return;
-  const std::string library = find_probe().string();
-  spec.events_dir = true;
-  for (target::WorkerSpec& worker : spec.workers) worker.env.emplace(kInjection, library);
+std::vector<std::string> wrong_with(const std::vector<std::string>& names) {
+  std::vector<std::string> known, out;
+  for (const Probe& probe : probes()) known.push_back(probe.name);
+  for (const std::string& name : names) {
+    const auto probe = std::find_if(probes().begin(), probes().end(),
+                                    [&](const Probe& each) { return each.name == name; });
+    if (probe == probes().end()) {
+      out.push_back("there is no probe '" + name + "'; one of " + scenario::list_of(known));
+    } else if (find(*probe).empty()) {
+      out.push_back(probe->file + " is not beside the folder of this program; " + probe->made +
+                    " makes it");
+    }
+  }
+  return out;
+}
+
+void inject(const std::vector<std::string>& names, target::TargetSpec& spec) {
+  for (const Probe& probe : probes()) {
+    if (!asked(names, probe)) continue;
+    spec.events_dir = true;
+    const fs::path found = find(probe);
+    for (target::WorkerSpec& worker : spec.workers) probe.put(found, worker);
+  }
 }
 
 }  // namespace warmgate::run

@@ -9,14 +9,28 @@
 
 namespace warmgate::run {
 
-/// What --probe takes.
-const std::vector<std::string>& probe_names();
+/// One thing that --probe puts into every process of a target.
+struct Probe {
+  std::string name;   // as --probe takes it
+  std::string about;  // one line: what it watches
+  std::string file;   // what is put there, below the folder that holds bin/ and lib/
+  std::string made;   // how a build brings that file, for the message where it is missing
+  std::vector<std::string> serves;  // contracts and figures that depend on it
+  /// Sets what loads `found` into `worker`. A variable of the scenario's own wins: somebody else's
+  /// tool is where our probe would go.
+  void (*put)(const std::filesystem::path& found, target::WorkerSpec& worker);
+};
 
-/// libwarmgate_probe.so beside this program's folder (../lib), "" if it is not there.
-std::filesystem::path find_probe();
+/// What --probe takes, in the order in which they are put.
+const std::vector<Probe>& probes();
 
-/// Every worker of `spec` gets what loads the probes, and a folder for their events. A variable of
-/// the scenario's own wins: somebody else's tool is where our probe would go.
-void inject(const std::vector<std::string>& probes, target::TargetSpec& spec);
+/// The probe's file beside this program's folder, "" if it is not there.
+std::filesystem::path find(const Probe& probe);
+
+/// What is wrong with these names, one line each: unknown ones, missing files.
+std::vector<std::string> wrong_with(const std::vector<std::string>& names);
+
+/// Every worker of `spec` gets what loads the probes of these names, and a folder for their events.
+void inject(const std::vector<std::string>& names, target::TargetSpec& spec);
 
 }  // namespace warmgate::run
