@@ -27,11 +27,13 @@ TEST(Portable, ProgramsNeedNothingBeyondGlibc) {
 }
 
 // What is loaded into other people's programs has the least right to bring anything along.
-TEST(Portable, TheProbeNeedsNothingBeyondGlibc) {
-  Needs needs = read_needs(program("../lib/libwarmgate_probe.so"));
-  EXPECT_EQ(needs.interpreter, "") << "a library has none";
-  needs.interpreter = "/lib64/ld-linux-x86-64.so.2";
-  EXPECT_THAT(obstacles(needs, kGlibc), IsEmpty());
+TEST(Portable, TheProbesNeedNothingBeyondGlibc) {
+  for (const char* name : {"../lib/libwarmgate_probe.so", "../lib/libwarmgate_nccl.so"}) {
+    Needs needs = read_needs(program(name));
+    EXPECT_EQ(needs.interpreter, "") << "a library has none";
+    needs.interpreter = "/lib64/ld-linux-x86-64.so.2";
+    EXPECT_THAT(obstacles(needs, kGlibc), IsEmpty()) << name;
+  }
 }
 
 TEST(Portable, AnOrdinaryProgramIsSeenThrough) {

@@ -25,37 +25,45 @@ void Report::open_descriptor(int fd) {
   hello();
 }
 
-void Report::hello() {
+void OwnFile::remember(int fd) {
   struct stat file {};
-  if (::fstat(writer_.descriptor(), &file) == 0) {
-    device_ = file.st_dev;
-    inode_ = file.st_ino;
+  if (::fstat(fd, &file) != 0) return;
+  device_ = file.st_dev;
+  inode_ = file.st_ino;
+}
+
+bool OwnFile::may_write(int fd, std::size_t bytes, std::int64_t offset) const {
+  struct stat file {};
+  if (::fstat(fd, &file) != 0 || file.st_dev != device_ || file.st_ino != inode_) return false;
+  rlimit most{};
+  if (!S_ISREG(file.st_mode) || ::getrlimit(RLIMIT_FSIZE, &most) != 0 ||
+      most.rlim_cur == RLIM_INFINITY) {
+    return true;
   }
+  const auto at = static_cast<rlim_t>(offset < 0 ? file.st_size : offset);
+  return at + bytes <= most.rlim_cur;
+}
+
+void Report::hello() {
+  file_.remember(writer_.descriptor());
   if (!may_write(1024)) return;
-  writer_.send(line("hello")
+  writer_.send(line("hello", voice_.src)
                    .str("schema", trace::kEventsSchema)
-                   .str("engine", "warmgate-probe")
+                   .str("engine", voice_.engine)
                    .null("world")
-                   .strings("emits", {"context", "module", "load", "capture", "graph"}));
+                   .strings("emits", voice_.emits));
 }
 
 bool Report::may_write(std::size_t bytes) {
-  struct stat file {};
   if (off()) return false;
-  bool fine =
-      ::fstat(writer_.descriptor(), &file) == 0 && file.st_dev == device_ && file.st_ino == inode_;
-  rlimit most{};
-  if (fine && S_ISREG(file.st_mode) && ::getrlimit(RLIMIT_FSIZE, &most) == 0 &&
-      most.rlim_cur != RLIM_INFINITY) {
-    fine = static_cast<rlim_t>(file.st_size) + bytes <= most.rlim_cur;
-  }
+  const bool fine = file_.may_write(writer_.descriptor(), bytes);
   if (!fine) off_.store(true);
   return fine;
 }
 
-trace::Line Report::line(std::string_view ev) {
+trace::Line Report::line(std::string_view ev, std::string_view src) {
   trace::Line out(ev);
-  out.str("src", "probe").num("pid", ::getpid()).num("tid", thread_id());
+  out.str("src", src).num("pid", ::getpid()).num("tid", thread_id());
   return out;
 }
 
@@ -82,13 +90,15 @@ void Report::close(std::int64_t own_ns, std::uint64_t calls) {
   const std::lock_guard lock(mutex_);
   if (closed_ || !writer_.is_open() || !may_write(1024)) return;
   closed_ = true;
-  const auto counter = [&](std::string_view name, double value) {
-    writer_.send(line("counter").str("name", name).real("value", value));
+  const auto counter = [&](std::string_view what, double value) {
+    writer_.send(line("counter", voice_.src)
+                     .str("name", std::string(voice_.counters).append(what))
+                     .real("value", value));
   };
-  counter("probe_own_ms", static_cast<double>(own_ns) / 1e6);
-  counter("probe_calls", static_cast<double>(calls));
-  counter("probe_lines_dropped", static_cast<double>(dropped_));
-  writer_.send(line("bye"));
+  counter("_own_ms", static_cast<double>(own_ns) / 1e6);
+  counter("_calls", static_cast<double>(calls));
+  counter("_lines_dropped", static_cast<double>(dropped_));
+  writer_.send(line("bye", voice_.src));
 }
 
 }  // namespace warmgate::probe

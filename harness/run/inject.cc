@@ -15,6 +15,10 @@ void put_cuda(const fs::path& found, target::WorkerSpec& worker) {
   worker.env.emplace("CUDA_INJECTION64_PATH", found.string());
 }
 
+void put_nccl(const fs::path& found, target::WorkerSpec& worker) {
+  worker.env.emplace("NCCL_PROFILER_PLUGIN", found.string());
+}
+
 bool asked(const std::vector<std::string>& names, const Probe& probe) {
   return std::find(names.begin(), names.end(), probe.name) != names.end();
 }
@@ -29,6 +33,12 @@ const std::vector<Probe>& probes() {
        "`ci/build release warmgate_probe`",
        {"code-ready", "memory-kept"},
        put_cuda},
+      {"nccl",
+       "NCCL inside every process: its communicators and what enters them",
+       "lib/libwarmgate_nccl.so",
+       "`ci/build release warmgate_nccl`",
+       {"ranks-agree"},
+       put_nccl},
   };
   return all;
 }

@@ -24,6 +24,16 @@ TEST(Inject, EveryWorkerGetsTheProbeAndTheScenariosOwnVariableWins) {
   EXPECT_TRUE(spec.events_dir);
 }
 
+TEST(Inject, NcclLoadsItsPluginUnlessTheScenarioHasOneOfItsOwn) {
+  target::TargetSpec spec;
+  spec.workers.resize(2);
+  spec.workers[1].env["NCCL_PROFILER_PLUGIN"] = "inspector";
+  inject({"nccl"}, spec);
+  EXPECT_THAT(spec.workers[0].env["NCCL_PROFILER_PLUGIN"], HasSubstr("lib/libwarmgate_nccl.so"));
+  EXPECT_EQ(spec.workers[0].env.count("CUDA_INJECTION64_PATH"), 0u);
+  EXPECT_EQ(spec.workers[1].env["NCCL_PROFILER_PLUGIN"], "inspector");
+}
+
 TEST(Inject, WhatThereIsNoProbeForIsRefused) {
   Options options;
   options.probes = {"cuda", "rocm"};

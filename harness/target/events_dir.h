@@ -31,7 +31,8 @@ class EventsDir {
   int fd() const { return inotify_.get(); }
   /// Reads what is new in all files. True if there was anything.
   bool poll();
-  /// Every writer is gone: rests without newline become bad lines.
+  /// Every writer is gone: rests without newline become bad lines. Then what is written in place,
+  /// the *.last files (harness/probe/nccl/last_states.h), is read: only now does it hold still.
   void finish();
   bool saw_secret() const;
 
@@ -43,6 +44,7 @@ class EventsDir {
     std::unique_ptr<SecretSpotter> spotter;
   };
   void look();
+  void read_last(const std::filesystem::path& path);
   bool drain(File& file);
 
   std::filesystem::path folder_;
@@ -51,7 +53,7 @@ class EventsDir {
   Fd inotify_;
   int watch_ = -1;
   std::map<std::string, File> files_;  // by name, so that reading has one order
-  bool too_many_ = false;
+  bool too_many_ = false, last_secret_ = false;
 };
 
 }  // namespace warmgate::target

@@ -167,6 +167,29 @@ TEST(EventsDir, ReadsOnlyPlainFiles) {
   EXPECT_EQ(trace.bad_lines.size(), 1u);
 }
 
+TEST(EventsDir, RecordsThatAreWrittenInPlaceAreReadAtTheEndAndHalfOnesAreNobodysMistake) {
+  const TempDir dir;
+  trace::Trace trace;
+  const std::vector<std::string> secrets = {"hunter2hunter2"};
+  EventsDir events(dir.path(), trace, secrets);
+  const std::string nothing(640, '\0');
+  std::ofstream file(dir.path() / "h.1.2.last");
+  file << nothing << "{\"ev\":\"heartbeat\",\"t\":1}      \n{\"ev\":\"heartb\n"
+       << nothing << "{\"ev\":\"heartbeat\",\"t\":2}\n"
+       << nothing << std::flush;
+  fs::create_symlink("/dev/zero", dir.path() / "link.last");
+  events.poll();
+  EXPECT_TRUE(trace.events.empty()) << "it may still change";
+  EXPECT_FALSE(events.saw_secret());
+  file << "hunter2hunter2\n" << std::flush;
+  events.finish();
+  EXPECT_TRUE(trace.bad_lines.empty());
+  ASSERT_EQ(trace.events.size(), 2u);
+  EXPECT_EQ(trace.events[1].t_ns, 2);
+  EXPECT_EQ(trace.events[1].source, "h.1.2.last");
+  EXPECT_TRUE(events.saw_secret());
+}
+
 TEST(EventsDir, ManyFilesAreBound) {
   const TempDir dir;
   trace::Trace trace;
