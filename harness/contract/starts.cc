@@ -8,12 +8,14 @@
 
 #include "harness/contract/builtin.h"
 #include "harness/contract/cause.h"
+#include "harness/contract/hang_text.h"
 #include "harness/contract/view.h"
 
 namespace warmgate::contract {
 namespace {
 
 constexpr const char* kStarts = "starts";
+constexpr std::size_t kMostHangs = 8;  // all of them are in the trace
 
 struct Trouble {
   std::size_t event;
@@ -110,6 +112,16 @@ class Starts : public Contract {
       }
       result.notes.push_back(make(t.rank, t.phase, "echo", "", t.seen,
                                   fmt::format("afterwards, rank {}: {}", t.rank, t.seen), t.event));
+    }
+    std::size_t told = 0;
+    for (std::size_t i = 0; i < view.size(); ++i) {
+      const trace::Event& e = view.event(i);
+      const std::string doing = e.ev == "hang" ? hang_text(e) : "";
+      if (doing.empty() || ++told > kMostHangs) continue;
+      result.notes.push_back(make(rank_of(e, -1), "", "hang", "", doing,
+                                  fmt::format("when it was given up on, {} (pid {}) was {}",
+                                              e.str("process").substr(0, 80), e.num("pid"), doing),
+                                  i));
     }
     auto& proof = result.findings.front().events;
     std::sort(proof.begin(), proof.end());

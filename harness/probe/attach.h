@@ -14,6 +14,9 @@ namespace warmgate::probe {
 std::string attach(const cupti::Api& api, Observer& observer, const ObserverOptions& options,
                    void*& subscriber);
 
+/// Ends it, so that CUPTI costs nothing any more. In a callback only on a call's way out.
+void detach(const cupti::Api& api, void*& subscriber);
+
 /// Switches the callbacks of launches.
 void listen_to_launches(const cupti::Api& api, void* subscriber, bool on);
 

@@ -42,6 +42,8 @@ constexpr std::array kCalls = {
     Named{"cuCtxSynchronize_v2", Call::kSynchronise},
     Named{"cuStreamSynchronize", Call::kSynchronise},
     Named{"cuEventSynchronize", Call::kSynchronise},
+    Named{"cuMemcpyDtoH_v2", Call::kSynchronise},
+    Named{"cuMemcpy", Call::kSynchronise},
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ enum class Call : std::uint8_t {
   kReplay,        // word 0: CUgraphExec
   kLaunch,        // word 0: function
   kLaunchEx,      // word 1: function
-  kSynchronise,
+  kSynchronise,   // the host waits for a device
 };
 
 /// kNone for a name that is not listened to. Variants for per-thread streams (`_ptsz`, `_ptds`) are

@@ -13,6 +13,10 @@ using Result = int;  // 0: success
 inline constexpr Result kSuccess = 0;
 inline constexpr Result kMultipleSubscribers = 39;
 
+/// How many device buffers CUPTI takes with each context, whether anybody wants records or not; 3
+/// where nobody says otherwise, together 12 MiB (cupti_activity.h, CUpti_ActivityAttribute).
+inline constexpr int kDeviceBufferPreAllocate = 6;
+
 enum Domain : int { kDriverApi = 1, kResource = 3 };
 enum Site : int { kEnter = 0, kExit = 1 };
 enum ResourceId : std::uint32_t {
@@ -58,6 +62,9 @@ struct Api {
                             std::uint32_t id) = nullptr;
   Result (*callback_name)(int domain, std::uint32_t id, const char** name) = nullptr;
   Result (*result_string)(Result result, const char** text) = nullptr;
+  /// May be missing. cuptiActivitySetAttribute and cuptiFinalize.
+  Result (*set_attribute)(int attribute, std::size_t* bytes, void* value) = nullptr;
+  Result (*finalize)() = nullptr;
   bool complete() const {
     return subscribe && unsubscribe && enable_callback && callback_name && result_string;
   }

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "harness/trace/event.h"
+#include "harness/trace/wire_calls.h"
 
 namespace warmgate::probe {
 namespace {
@@ -59,6 +60,7 @@ class Injection : public ::testing::Test {
   std::vector<trace::Trace> traces() const {
     std::vector<trace::Trace> out;
     for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.path().extension() != ".jsonl") continue;
       std::ifstream in(entry.path());
       std::stringstream text;
       text << in.rdbuf();
@@ -92,6 +94,23 @@ TEST_F(Injection, SaysWhatADriverDoes) {
   EXPECT_EQ(all[0].events[1].str("cupti"), fake()) << "the copy that the process has comes first";
   EXPECT_EQ(all[0].events[2].num("bytes"), 4 << 20);
   for (const trace::Event& event : all[0].events) EXPECT_EQ(event.src, "probe");
+}
+
+TEST_F(Injection, KeepsTheLastCallForWhoeverComesAfterwards) {
+  ASSERT_EQ(host({"--cupti", fake()}), 0);
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    const std::string name = entry.path().filename();
+    if (name.rfind(trace::kCallTableFile, 0) != 0) continue;
+    trace::CallTableFile table{};
+    std::ifstream in(entry.path(), std::ios::binary);
+    in.read(reinterpret_cast<char*>(&table), sizeof table);
+    ASSERT_EQ(in.gcount(), static_cast<std::streamsize>(sizeof table));
+    EXPECT_EQ(name, trace::kCallTableFile + std::to_string(table.head.pid));
+    EXPECT_EQ(std::string(table.head.magic, 8), std::string(trace::kCallTableMagic, 8));
+    found.emplace_back(table.slots[0].call);
+  }
+  EXPECT_THAT(found, ElementsAre("cuMemAlloc_v2"));
 }
 
 TEST_F(Injection, AnotherSubscriberKeepsItsPlace) {

@@ -58,6 +58,8 @@ FoundCupti find_cupti() {
     find(library, "cuptiEnableCallback", api.enable_callback);
     find(library, "cuptiGetCallbackName", api.callback_name);
     find(library, "cuptiGetResultString", api.result_string);
+    find(library, "cuptiActivitySetAttribute", api.set_attribute);
+    find(library, "cuptiFinalize", api.finalize);
     if (!api.complete()) {
       out.why += (out.why.empty() ? "" : "; ") + place + " lacks functions";
       continue;

@@ -76,6 +76,7 @@ void Observer::on_driver(std::uint32_t id, const cupti::CallbackData& data) {
   }
   const Timed timed(*this);
   if (data.site == cupti::kEnter) {
+    if (options_.call_table != nullptr) options_.call_table->enter(data.function, timed.begin());
     if (data.correlation_data != nullptr)
       *data.correlation_data = static_cast<std::uint64_t>(timed.begin());
     enter(call, data);
@@ -84,7 +85,21 @@ void Observer::on_driver(std::uint32_t id, const cupti::CallbackData& data) {
                                    ? static_cast<std::int64_t>(*data.correlation_data)
                                    : timed.begin();
     leave(call, data, began);
+    if (options_.call_table != nullptr) options_.call_table->leave();
+    maybe_detach(timed.begin());
   }
+}
+
+void Observer::maybe_detach(std::int64_t now_ns) {
+  if (options_.detach_after_ns < 0 || !options_.detach || !is_ready()) return;
+  std::int64_t since = 0;
+  ready_seen_ns_.compare_exchange_strong(since, now_ns);
+  if (since == 0 || now_ns - since < options_.detach_after_ns || captures_.any()) return;
+  if (detached_.exchange(true)) return;
+  report_.send("probe", Report::line("probe")
+                            .str("status", "detached")
+                            .str("reason", "as long after ready as was asked for"));
+  options_.detach();
 }
 
 void Observer::enter(Call call, const cupti::CallbackData& data) {
@@ -271,18 +286,20 @@ void Observer::instantiated(std::uint64_t exec, std::uint64_t graph, std::int64_
 void Observer::launched(std::uint64_t function, const char* symbol) {
   if (function == 0) return;
   // Open addressing over handles; a full table says nothing more.
+  const bool ready = is_ready();
+  auto& kernels = kernels_[ready ? 1 : 0];
   std::size_t slot = (function >> 4) * 0x9E3779B97F4A7C15ULL >> 50;
   for (std::size_t tries = 0; tries < 64; ++tries, slot = (slot + 1) % kKernels) {
-    std::uint64_t seen = kernels_[slot].load(std::memory_order_relaxed);
+    std::uint64_t seen = kernels[slot].load(std::memory_order_relaxed);
     if (seen == function) return;
     if (seen != 0) continue;
-    if (!kernels_[slot].compare_exchange_strong(seen, function)) {
+    if (!kernels[slot].compare_exchange_strong(seen, function)) {
       if (seen == function) return;
       continue;
     }
     const Timed timed(*this);
     trace::Line line = Report::line("first_launch");
-    mark(line.str("kernel", symbol == nullptr ? "" : symbol));
+    mark(line.str("kernel", symbol == nullptr ? "" : symbol).flag("ready", ready));
     report_.send("first_launch", line);
     return;
   }

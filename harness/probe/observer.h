@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "harness/probe/call_table.h"
 #include "harness/probe/calls.h"
 #include "harness/probe/captures.h"
 #include "harness/probe/cupti_abi.h"
@@ -22,21 +23,29 @@ namespace warmgate::probe {
 struct ObserverOptions {
   /// Allocations from this size on are events of their own; smaller ones are summed.
   std::int64_t alloc_bytes = 1 << 20;
-  /// The first launch of every kernel is an event; costs a look into a table at every launch.
+  /// The first launch of every kernel, before ready and after it, is an event; costs a look into a
+  /// table at every launch.
   bool launches = false;
   /// How to ask for a kernel's parameters; empty: what graphs name is not observed.
   std::vector<ParamInfo> parameters;
   /// Listens to launches or stops it: they are needed while something is captured, and cost too
   /// much otherwise. May be empty.
   std::function<void(bool on)> listen_to_launches;
+  /// Where the calls of threads are kept, for a hang; may be null.
+  CallTable* call_table = nullptr;
+  /// Not 0 once the engine is ready (trace/wire_calls.h); null: nobody tells.
+  const volatile unsigned char* ready = nullptr;
+  /// So long after ready `detach` is called, on a call's way out; < 0: never.
+  std::int64_t detach_after_ns = -1;
+  std::function<void()> detach;
 };
 
 /// Events: `context`, `module` (code arrived on the device: bytes, hash, kernels, names, origin),
 /// `load` (the call that brought it, with ms), `alloc`, `free`, `capture`, `graph`, `replay` (first
-/// of each graph), `first_launch` (of each kernel, if asked for), `sync` (inside a capture only).
-/// What happens while a stream is captured carries `in_capture`: own (the thread that captures) or
-/// other (a thread beside it; only of a global capture). A `free` of memory that kernels of a
-/// living graph name carries `named_by`, the graphs.
+/// of each graph), `first_launch` (of each kernel, if asked for; once more after ready), `sync`
+/// (inside a capture only). What happens while a stream is captured carries `in_capture`: own (the
+/// thread that captures) or other (a thread beside it; only of a global capture). A `free` of
+/// memory that kernels of a living graph name carries `named_by`, the graphs.
 ///
 /// origin of code: library = from an image that the loader mapped from a file, or lazily from one
 /// that was registered before: a library's own kernels, compiled when it was built. memory = from
@@ -69,6 +78,8 @@ class Observer {
   void captures_changed(bool were_any);
   void instantiated(std::uint64_t exec, std::uint64_t graph, std::int64_t took_ns);
   void mark(trace::Line& line);
+  bool is_ready() const { return options_.ready != nullptr && *options_.ready != 0; }
+  void maybe_detach(std::int64_t now_ns);
 
   static constexpr std::uint32_t kMostIds = 4096;
   static constexpr std::size_t kKernels = 1 << 14;
@@ -89,7 +100,10 @@ class Observer {
   std::int64_t small_bytes_ = 0;
   std::uint64_t small_ = 0;
 
-  std::array<std::atomic<std::uint64_t>, kKernels> kernels_{};  // open addressing; 0 = free
+  // Open addressing; 0 = free. One for the start and one for what comes after ready.
+  std::array<std::array<std::atomic<std::uint64_t>, kKernels>, 2> kernels_{};
+  std::atomic<std::int64_t> ready_seen_ns_{0};
+  std::atomic<bool> detached_{false};
 };
 
 }  // namespace warmgate::probe

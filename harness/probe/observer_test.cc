@@ -36,6 +36,12 @@ void allocate(FakeCupti& driver, std::uint64_t where, std::uint64_t bytes, int r
       "cuMemAlloc_v2", &words, [&] { out = where; }, result);
 }
 
+ObserverOptions with_launches() {
+  ObserverOptions out;
+  out.launches = true;
+  return out;
+}
+
 TEST(Probe, ListensToNothingButWhatItKnows) {
   Heard heard;
   EXPECT_EQ(heard.attach(), "");
@@ -45,7 +51,7 @@ TEST(Probe, ListensToNothingButWhatItKnows) {
   EXPECT_EQ(on.count(FakeCupti::id_of("cuStreamBeginCapture_v2_ptsz")), 1u)
       << "the variant of a per-thread stream is the same call";
   EXPECT_EQ(on.count(FakeCupti::id_of("cuLaunchKernel")), 0u) << "launches only on request";
-  Heard asked({1 << 20, true, {}, {}});
+  Heard asked(with_launches());
   EXPECT_EQ(asked.attach(), "");
   EXPECT_EQ(FakeCupti::now().enabled.count(FakeCupti::id_of("cuLaunchKernelEx")), 1u);
 }
@@ -208,7 +214,7 @@ TEST(Probe, MemoryGivenBackUnderALivingGraphIsNamed) {
 }
 
 TEST(Probe, EveryKernelIsToldOnceHoweverManyThreadsLaunchIt) {
-  Heard heard({1 << 20, true, {}, {}});
+  Heard heard(with_launches());
   ASSERT_EQ(heard.attach(), "");
   FakeCupti& driver = FakeCupti::now();
   std::vector<std::thread> threads;

@@ -41,7 +41,8 @@ struct FakeCupti {
   void* user = nullptr;
   std::set<std::uint32_t> enabled, resources;
   cupti::Result subscribe_result = 0, enable_result = 0;
-  int unsubscribed = 0;
+  int unsubscribed = 0, finalized = 0;
+  std::vector<int> attributes;  // set to 0 before anybody subscribed
   bool names_nothing = false;
 
   static FakeCupti& now() {
@@ -66,6 +67,15 @@ struct FakeCupti {
       if (now().enable_result != 0) return now().enable_result;
       auto& set = domain == cupti::kDriverApi ? now().enabled : now().resources;
       on != 0 ? (void)set.insert(id) : (void)set.erase(id);
+      return 0;
+    };
+    out.set_attribute = [](int attribute, std::size_t* bytes, void* value) {
+      if (now().callback == nullptr && *bytes == 8 && *static_cast<std::size_t*>(value) == 0)
+        now().attributes.push_back(attribute);
+      return 0;
+    };
+    out.finalize = [] {
+      ++now().finalized;
       return 0;
     };
     out.callback_name = [](int, std::uint32_t id, const char** name) {

@@ -94,12 +94,15 @@ Capability compiler() {
 }
 
 Capability row_of(const Probe& probe) {
+  const std::string name = "probe " + probe.name;
+  if (probe.file.empty()) return {name, State::kThere, probe.about, probe.serves};
   const std::string found = find(probe).string();
-  return {"probe " + probe.name, found.empty() ? State::kMissing : State::kThere,
-          found.empty() ? "no " + probe.file + " beside the folder of this program; " + probe.made +
-                              " makes it"
-                        : probe.about + ": " + found,
-          probe.serves};
+  if (found.empty()) {
+    return {name, State::kMissing,
+            "no " + probe.file + " beside the folder of this program; " + probe.made + " makes it",
+            probe.serves};
+  }
+  return {name, State::kThere, probe.about + ": " + found, probe.serves};
 }
 
 Capability log_grammars() {

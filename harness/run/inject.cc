@@ -11,12 +11,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
-void put_cuda(const fs::path& found, target::WorkerSpec& worker) {
+void put_cuda(const fs::path& found, const target::TargetSpec&, target::WorkerSpec& worker) {
   worker.env.emplace("CUDA_INJECTION64_PATH", found.string());
 }
 
-void put_nccl(const fs::path& found, target::WorkerSpec& worker) {
+void put_nccl(const fs::path& found, const target::TargetSpec&, target::WorkerSpec& worker) {
   worker.env.emplace("NCCL_PROFILER_PLUGIN", found.string());
+}
+
+// A dump names the kernel that does not end. Memory and images that are not needed for that are
+// left out: the whole device would be dumped.
+void put_core(const fs::path&, const target::TargetSpec& spec, target::WorkerSpec& worker) {
+  const fs::path folder = target::events_folder(spec);
+  worker.env.emplace("CUDA_ENABLE_USER_TRIGGERED_COREDUMP", "1");
+  worker.env.emplace("CUDA_COREDUMP_PIPE", (folder / target::kCorePipe).string() + "%p");
+  worker.env.emplace("CUDA_COREDUMP_FILE", (folder / target::kCoreFile).string() + "%p");
+  worker.env.emplace("CUDA_COREDUMP_GENERATION_FLAGS",
+                     "skip_nonrelocated_elf_images,skip_global_memory,skip_shared_memory,"
+                     "skip_local_memory");
 }
 
 bool asked(const std::vector<std::string>& names, const Probe& probe) {
@@ -39,6 +51,12 @@ const std::vector<Probe>& probes() {
        "`ci/build release warmgate_nccl`",
        {"ranks-agree"},
        put_nccl},
+      {"core",
+       "the kernel of a hang, by a core dump of CUDA's; not with cuda",
+       "",
+       "",
+       {},
+       put_core},
   };
   return all;
 }
@@ -64,11 +82,19 @@ std::vector<std::string> wrong_with(const std::vector<std::string>& names) {
                                     [&](const Probe& each) { return each.name == name; });
     if (probe == probes().end()) {
       out.push_back("there is no probe '" + name + "'; one of " + scenario::list_of(known));
-    } else if (find(*probe).empty()) {
+    } else if (!probe->file.empty() && find(*probe).empty()) {
       out.push_back(probe->file + " is not beside the folder of this program; " + probe->made +
                     " makes it");
     }
   }
+  // The driver writes no core dump where CUPTI is subscribed, and says so on stderr alone.
+  const auto named = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (named("cuda") && named("core"))
+    out.emplace_back(
+        "cuda and core exclude each other: the driver dumps nothing where a tool "
+        "uses CUPTI; ask for one of them");
   return out;
 }
 
@@ -76,8 +102,8 @@ void inject(const std::vector<std::string>& names, target::TargetSpec& spec) {
   for (const Probe& probe : probes()) {
     if (!asked(names, probe)) continue;
     spec.events_dir = true;
-    const fs::path found = find(probe);
-    for (target::WorkerSpec& worker : spec.workers) probe.put(found, worker);
+    const fs::path found = probe.file.empty() ? fs::path() : find(probe);
+    for (target::WorkerSpec& worker : spec.workers) probe.put(found, spec, worker);
   }
 }
 

@@ -13,12 +13,13 @@ namespace warmgate::run {
 struct Probe {
   std::string name;   // as --probe takes it
   std::string about;  // one line: what it watches
-  std::string file;   // what is put there, below the folder that holds bin/ and lib/
+  std::string file;   // what is put there, below the folder that holds bin/ and lib/; may be ""
   std::string made;   // how a build brings that file, for the message where it is missing
   std::vector<std::string> serves;  // contracts and figures that depend on it
-  /// Sets what loads `found` into `worker`. A variable of the scenario's own wins: somebody else's
-  /// tool is where our probe would go.
-  void (*put)(const std::filesystem::path& found, target::WorkerSpec& worker);
+  /// Sets what loads `found` into `worker` of `spec`. A variable of the scenario's own wins:
+  /// somebody else's tool is where our probe would go.
+  void (*put)(const std::filesystem::path& found, const target::TargetSpec& spec,
+              target::WorkerSpec& worker);
 };
 
 /// What --probe takes, in the order in which they are put.

@@ -34,6 +34,25 @@ TEST(Inject, NcclLoadsItsPluginUnlessTheScenarioHasOneOfItsOwn) {
   EXPECT_EQ(spec.workers[1].env["NCCL_PROFILER_PLUGIN"], "inspector");
 }
 
+TEST(Inject, ACoreDumpsPipeLiesBesideTheEvents) {
+  target::TargetSpec spec;
+  spec.workers.resize(1);
+  spec.run_dir = "/run/dir";
+  inject({"core"}, spec);
+  const auto& env = spec.workers[0].env;
+  EXPECT_EQ(env.at("CUDA_ENABLE_USER_TRIGGERED_COREDUMP"), "1");
+  EXPECT_EQ(env.at("CUDA_COREDUMP_PIPE"), "/run/dir/events/core-pipe.%p");
+  EXPECT_EQ(env.at("CUDA_COREDUMP_FILE"), "/run/dir/events/core.%p");
+  EXPECT_EQ(env.count("CUDA_INJECTION64_PATH"), 0u);
+  EXPECT_TRUE(spec.events_dir);
+}
+
+TEST(Inject, TheDriverDumpsNothingWhereCuptiIsSubscribed) {
+  EXPECT_TRUE(wrong_with({"core"}).empty());
+  ASSERT_EQ(wrong_with({"core", "cuda"}).size(), 1u);
+  EXPECT_THAT(wrong_with({"core", "cuda"})[0], HasSubstr("exclude each other"));
+}
+
 TEST(Inject, WhatThereIsNoProbeForIsRefused) {
   Options options;
   options.probes = {"cuda", "rocm"};

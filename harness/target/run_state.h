@@ -38,7 +38,6 @@ class RunState {
   // Start and watch: run_target.cc.
   void prepare();
   std::filesystem::path tmp_dir() const { return spec_.run_dir / "tmp"; }
-  std::filesystem::path events_dir() const { return spec_.run_dir / "events"; }
   std::vector<std::string> environment(const WorkerSpec& worker) const;
   void start_workers();
   bool any_running() const;
@@ -51,6 +50,10 @@ class RunState {
   void take_events(Worker* worker);
   void arm_limits();
   void give_up(const PhaseClock::Expiry& expiry);
+  // What everybody does now, before it is ended.
+  void look_at_hang();
+  // For probes, which cannot know it from inside.
+  void tell_ready();
   void ended(Worker& worker);
 
   // From the decision to end it to the last event: run_end.cc.
@@ -88,7 +91,7 @@ class RunState {
   StopCommand stop_;
   std::vector<char> scratch_;
   std::unique_ptr<EventsDir> dir_;
-  Fd null_;
+  Fd null_, ready_byte_;
   std::vector<std::unique_ptr<Worker>> workers_;
   Stage stage_ = Stage::kWatching;
   SinkQueue sink_;

@@ -6,10 +6,13 @@
 #include <map>
 #include <system_error>
 
+#include "harness/contract/view.h"
 #include "harness/target/evidence.h"
 #include "harness/target/guard.h"
+#include "harness/target/hang/hang_evidence.h"
 #include "harness/target/run_state.h"
 #include "harness/trace/wire.h"
+#include "harness/trace/wire_calls.h"
 
 namespace warmgate::target {
 
@@ -18,6 +21,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kScratchBytes = 256 * 1024;
+// For core dumps: 0.4 MB of a small program come at once, of a device full of code later.
+constexpr std::chrono::seconds kHangPatience{10};
 
 unsigned next_id() {
   static std::atomic<unsigned> counter{1};
@@ -75,8 +80,11 @@ void RunState::prepare() {
   const auto& all = spec_.workers;
   if (spec_.events_dir ||
       !std::all_of(all.begin(), all.end(), [](const WorkerSpec& each) { return each.ours; })) {
-    fs::create_directory(events_dir());
-    dir_ = std::make_unique<EventsDir>(events_dir(), result_.trace, spec_.secrets);
+    fs::create_directory(events_folder(spec_));
+    dir_ = std::make_unique<EventsDir>(events_folder(spec_), result_.trace, spec_.secrets);
+    const fs::path byte = events_folder(spec_) / trace::kReadyFile;
+    ready_byte_ = Fd(::open(byte.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (ready_byte_.valid() && ::pwrite(ready_byte_.get(), "\0", 1, 0) != 1) ready_byte_.reset();
   }
   null_ = open_high("/dev/null", O_RDWR);
   if (spec_.companion == nullptr) return;
@@ -87,7 +95,7 @@ void RunState::prepare() {
 std::vector<std::string> RunState::environment(const WorkerSpec& worker) const {
   std::map<std::string, std::string> over = {{"TMPDIR", tmp_dir().string()}};
   for (const auto& [name, value] : worker.env) over[name] = value;
-  if (dir_) over["WARMGATE_EVENTS_DIR"] = events_dir().string();
+  if (dir_) over["WARMGATE_EVENTS_DIR"] = events_folder(spec_).string();
   over["WARMGATE_RUN"] = id_;
   std::vector<std::string> without = {"WARMGATE_EVENTS_FD"};
   if (!dir_) without.emplace_back("WARMGATE_EVENTS_DIR");  // one of whoever started us
@@ -186,6 +194,8 @@ void RunState::take_events(Worker* worker) {
     } else if (event.ev == "phase_end") {
       clock_.end(event.source, event.str("phase"), now);
       sample = true;
+    } else if (contract::says_ready(event)) {
+      tell_ready();
     } else if (event.ev == "hello") {
       sample = true;
     } else if (event.ev == "bye") {
@@ -195,6 +205,10 @@ void RunState::take_events(Worker* worker) {
   }
   if (sample && worker != nullptr) worker->sample_peak();
   if (stage_ == Stage::kWatching && clock_.next() < armed_for_) arm_limits();
+}
+
+void RunState::tell_ready() {
+  if (ready_byte_.valid() && ::pwrite(ready_byte_.get(), "\1", 1, 0) == 1) ready_byte_.reset();
 }
 
 void RunState::arm_limits() {
@@ -223,7 +237,19 @@ void RunState::give_up(const PhaseClock::Expiry& expiry) {
   harness_events_.push_back(trace::harness_event(
       "deadline", {{"phase", expiry.phase}, {"kind", expiry.kind}, {"after_s", expiry.after_s}},
       expiry.rank >= 0 ? std::optional<int>(expiry.rank) : std::nullopt));
+  look_at_hang();
   end_all();
+}
+
+void RunState::look_at_hang() {
+  std::vector<std::pair<pid_t, int>> running;
+  for (const auto& worker : workers_) {
+    if (worker->running()) running.emplace_back(worker->pid(), worker->rank());
+  }
+  for (trace::Event& event : hang_evidence(with_descendants(running), events_folder(spec_),
+                                           result_.trace, kHangPatience)) {
+    harness_events_.push_back(std::move(event));
+  }
 }
 
 void RunState::ended(Worker& worker) {

@@ -26,6 +26,8 @@ void CancelToken::cancel() {
   errno = before;
 }
 
+std::filesystem::path events_folder(const TargetSpec& spec) { return spec.run_dir / "events"; }
+
 std::string signal_name(int signal) {
   static constexpr const char* names[] = {
       "",          "SIGHUP",  "SIGINT",    "SIGQUIT", "SIGILL",   "SIGTRAP", "SIGABRT", "SIGBUS",

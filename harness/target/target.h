@@ -62,6 +62,13 @@ struct TargetSpec {
   Companion* companion = nullptr;  // outlives the run; a run without one ends when its workers do
 };
 
+/// Where processes of a run that have no descriptor of ours leave their events.
+std::filesystem::path events_folder(const TargetSpec& spec);
+
+/// Beside the events: pipes and files of CUDA's core dumps, each with the process's number behind.
+inline constexpr const char* kCorePipe = "core-pipe.";
+inline constexpr const char* kCoreFile = "core.";
+
 struct TargetResult {
   trace::Trace trace;  // sorted by time, process_end and leftover events included
   std::vector<verdict::WorkerEnd> workers;

@@ -119,6 +119,13 @@ const std::vector<EventKind>& event_kinds() {
       {"deadline",
        {{"phase", kString}, {"kind", kString}},
        "the harness ended a run: deadline or silence"},
+      {"hang",
+       {{"pid", kNumber}},
+       "what a process did when its run was given up on: state, call of the driver, kernels, "
+       "frames"},
+      {"stack",
+       {{"pid", kNumber}, {"how", kString}, {"frames", kArray}},
+       "a thread of it; how proc, probe, faulthandler or py-spy"},
       {"stop", {}, "the scenario's stop command was run: exit_code, signal or error"},
       {"reading",
        {{"engine", kString}, {"outcome", kString}},

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "harness/contract/cause.h"
+#include "harness/contract/hang_text.h"
 #include "harness/contract/view.h"
 #include "harness/trace/quantity.h"
 
@@ -254,6 +255,8 @@ void hung(const RunFacts& facts, const View& view, RunRecord& run) {
                                    [](const WorkerEnd& w) { return w.needed_sigkill; });
   if (sigkill) run.reason += "; it ignored SIGTERM, SIGKILL ended it";
   run.reason += never_ready(view);
+  if (const std::string doing = contract::most_telling_hang(view); !doing.empty())
+    run.reason += "; " + doing;
   const std::string missing = silent_workers(view);
   if (!missing.empty()) run.reason += "; least was heard of " + missing;
   const auto cause = contract::first_cause(view);

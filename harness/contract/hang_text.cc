@@ -1,0 +1,41 @@
+#include "harness/contract/hang_text.h"
+
+#include <fmt/format.h>
+
+#include <tuple>
+
+namespace warmgate::contract {
+
+std::string hang_text(const trace::Event& hang) {
+  std::string out;
+  const auto add = [&](const std::string& part) { out += (out.empty() ? "" : ", ") + part; };
+  if (const auto call = text(hang, "call"); !call.empty())
+    add(fmt::format("in {} for {:.1f} s", call, hang.real("inside_s")));
+  const auto kernels = hang.strings("kernels");
+  if (!kernels.empty())
+    add(fmt::format("kernel {}{}", kernels.front(),
+                    kernels.size() > 1 ? fmt::format(" and {} more", kernels.size() - 1) : ""));
+  if (const auto frames = hang.strings("frames"); !frames.empty()) add("at " + frames.front());
+  if (!out.empty()) return out;
+  const auto waits = text(hang, "waits");
+  if (text(hang, "state") == "R") return "running on the CPU";
+  return waits.empty() ? "" : fmt::format("waiting in {}", waits);
+}
+
+std::string most_telling_hang(const View& view) {
+  const trace::Event* best = nullptr;
+  auto weight = [](const trace::Event& e) {
+    return std::tuple(!e.strings("kernels").empty(), e.real("inside_s"),
+                      !e.strings("frames").empty());
+  };
+  for (const trace::Event* each : view.trace().of("hang")) {
+    if (!hang_text(*each).empty() && (best == nullptr || weight(*each) > weight(*best)))
+      best = each;
+  }
+  if (best == nullptr) return "";
+  const std::string who = best->rank && *best->rank >= 0 ? fmt::format("rank {}", *best->rank)
+                                                         : fmt::format("pid {}", best->num("pid"));
+  return who + " was " + hang_text(*best);
+}
+
+}  // namespace warmgate::contract

@@ -1,0 +1,26 @@
+// The threads of a process that does not end, as the kernel shows them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace warmgate::target {
+
+struct ThreadState {
+  long tid = 0;
+  std::string name;         // /proc/PID/task/TID/comm
+  char state = '?';         // R, S, D, Z, T …
+  std::string wait;         // the system call that it is in, or where the kernel has it wait
+  double waited_cpu_s = 0;  // CPU time so far: one that computes is no thread that waits
+  std::vector<std::string> kernel_stack;  // innermost first; needs CAP_SYS_ADMIN, else empty
+};
+
+/// At most `most` threads, the first one first. Empty if there is no such process.
+std::vector<ThreadState> threads_of(pid_t pid, std::size_t most = 64);
+
+/// "futex" for 202 on x86-64; "system call N" for one that is not named here.
+std::string system_call_name(long number);
+
+}  // namespace warmgate::target
