@@ -55,7 +55,7 @@ const std::vector<Probe>& probes() {
        "the kernel of a hang, by a core dump of CUDA's; not with cuda",
        "",
        "",
-       {},
+       {"the reason of a hang"},
        put_core},
   };
   return all;
