@@ -11,12 +11,23 @@ std::string rounded_bytes(std::int64_t bytes) {
   return trace::figure_text("kv_bytes", static_cast<double>(bytes), "bytes", false);
 }
 
-ProbeView::ProbeView(const View& view) : view_(view) {
+bool was_asked(const View& view, std::string_view probe) {
+  for (std::size_t i = 0; i < view.size(); ++i) {
+    const trace::Event& e = view.event(i);
+    if (e.ev != "probe" || text(e, "status") != "asked") continue;
+    const std::vector<std::string> names = e.strings("probes");
+    // Before there were several, the one was meant.
+    if (names.empty() ? probe == "cuda" : std::count(names.begin(), names.end(), probe) > 0)
+      return true;
+  }
+  return false;
+}
+
+ProbeView::ProbeView(const View& view) : view_(view), asked_(was_asked(view, "cuda")) {
   for (std::size_t i = 0; i < view.size(); ++i) {
     const trace::Event& e = view.event(i);
     // Each process of an engine may say it for itself; the last one decides.
     if (says_ready(e)) ready_ns_ = std::max(ready_ns_.value_or(e.t_ns), e.t_ns);
-    if (e.ev == "probe" && text(e, "status") == "asked") asked_ = true;
     if (e.src != "probe") continue;
     events_.push_back(i);
     if (e.ev != "probe") continue;

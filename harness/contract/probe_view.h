@@ -14,6 +14,9 @@ namespace warmgate::contract {
 /// "20.0 MiB".
 std::string rounded_bytes(std::int64_t bytes);
 
+/// Did somebody ask for this probe (`cuda`, `nccl` …)?
+bool was_asked(const View& view, std::string_view probe);
+
 class ProbeView {
  public:
   explicit ProbeView(const View& view);

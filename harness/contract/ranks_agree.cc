@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "harness/contract/builtin.h"
 #include "harness/contract/cause.h"
+#include "harness/contract/communicator_order.h"
+#include "harness/contract/probe_view.h"
 #include "harness/contract/view.h"
 
 namespace warmgate::contract {
@@ -63,24 +66,37 @@ std::optional<Divergence> diverge(const Order& a, const Order& b, bool ends_coun
 
 class RanksAgreeJudge {
  public:
-  explicit RanksAgreeJudge(const Context& context) : context_(context), view_(view_of(context)) {}
+  explicit RanksAgreeJudge(const Context& context)
+      : context_(context), view_(view_of(context)), communicators_(communicators_of(view_)) {}
 
   Result run() {
     collect();
-    if (context_.trace.world <= 1 && ranks_.size() <= 1)
+    const bool by_nccl = !communicators_.empty();
+    if (!by_nccl && orders_.empty() && was_asked(view_, "nccl"))
+      return not_observed(kRanksAgree, {},
+                          "no communicator of several ranks was seen in NCCL; collectives that "
+                          "bypass it (custom all-reduce, symmetric memory) are not seen");
+    if (!by_nccl && context_.trace.world <= 1 && ranks_.size() <= 1)
       return not_applicable(kRanksAgree, "one rank has nobody to agree with");
-    if (orders_.empty() && ends_.empty())
+    if (!by_nccl && orders_.empty() && ends_.empty())
+      return not_observed(kRanksAgree, {}, "no rank entered a collective");
+    if (by_nccl && orders_.empty() && !anything_entered())
       return not_observed(kRanksAgree, {}, "no rank entered a collective");
     for (const auto& [communicator, by_rank] : orders_) compare(communicator, by_rank);
     failure();
-    return conclude(kRanksAgree, std::move(findings_));
+    OrderJudgement order = judge_order(view_, communicators_);
+    findings_.insert(findings_.end(), std::make_move_iterator(order.findings.begin()),
+                     std::make_move_iterator(order.findings.end()));
+    Result result = conclude(kRanksAgree, std::move(findings_), State::kKept, std::move(order.why));
+    result.notes = std::move(order.notes);
+    return result;
   }
 
  private:
   void collect() {
     for (std::size_t i = 0; i < view_.size(); ++i) {
       const trace::Event& e = view_.event(i);
-      if (!e.rank || *e.rank < 0) continue;
+      if (!e.rank || *e.rank < 0 || e.src == "nccl") continue;
       if (e.ev == "hello") ranks_.insert(*e.rank);
       if (e.ev == "bye") proper_.insert(*e.rank);
       if (e.ev == "process_end") ends_[*e.rank] = i;
@@ -94,6 +110,15 @@ class RanksAgreeJudge {
       run.event = i;
       orders_[std::string(text(e, "communicator"))][*e.rank].runs.push_back(std::move(run));
     }
+  }
+
+  bool anything_entered() const {
+    for (const Communicator& communicator : communicators_) {
+      for (const auto& [number, member] : communicator.members) {
+        if (member.entered > 0 || member.p2p_launched > 0 || member.p2p_called > 0) return true;
+      }
+    }
+    return false;
   }
 
   void compare(const std::string& communicator, const std::map<int, Order>& by_rank) {
@@ -182,6 +207,7 @@ class RanksAgreeJudge {
 
   const Context& context_;
   const View& view_;
+  std::vector<Communicator> communicators_;
   std::map<std::string, std::map<int, Order>> orders_;
   std::set<int> ranks_, proper_;
   std::map<int, std::size_t> ends_;
@@ -198,7 +224,8 @@ class RanksAgree : public Contract {
   }
   std::vector<std::string> needs() const override { return {}; }
   Result judge(const Context& context) const override {
-    if (context.trace.world > 1 && !View(context.trace).emits("collective"))
+    const View& view = view_of(context);
+    if (context.trace.world > 1 && !view.emits("collective") && !was_asked(view, "nccl"))
       return not_observed(kRanksAgree, {"collective"}, "no source would have sent these events");
     return RanksAgreeJudge(context).run();
   }

@@ -215,7 +215,8 @@ JudgedRun judge(Job& job, const verdict::Accepted& accepted, const JudgeContext&
     facts.infra_error = job.result.infra_error;
     facts.memory_limit_bytes = variant.target.memory_bytes;
     if (!context.options.probes.empty()) {
-      run.trace.events.push_back(trace::harness_event("probe", {{"status", "asked"}}));
+      run.trace.events.push_back(
+          trace::harness_event("probe", {{"status", "asked"}, {"probes", context.options.probes}}));
     }
     if (resolved != nullptr) context.keys.append_events(run.trace, job.keys);
   }

@@ -185,6 +185,14 @@ int main(int argc, char** argv) {
     ::dlclose(plugin);
     return 0;
   }
+  if (story == "rank") {  // one of two ranks; the first enters one operation more, and waits in it
+    const int member = static_cast<int>(many);
+    Rank mine(table, version, "world", 0x77, member, 2);
+    for (std::uint64_t i = 0; i < 600; ++i)
+      mine.collective({"AllReduce", 1 << 20, "ncclFloat32", i});
+    if (member == 0) mine.collective({"AllGather", 7, "ncclFloat32", 0});
+    for (;;) ::pause();
+  }
   Rank world(table, version, "world", 0xabcdef, 1, 2);
   Rank tp(table, version, "tp", 0x1234, 0, 4);
   if (story == "mask") {
