@@ -1,5 +1,8 @@
 #include "harness/contract/key_use.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "harness/contract/fold.h"
 
 namespace warmgate::contract {
@@ -7,6 +10,38 @@ namespace {
 
 void prove(std::vector<std::size_t>& events, std::size_t i) {
   if (events.size() < kMaxProof) events.push_back(i);
+}
+
+// When the last of those that say it was ready. A plugin inside a worker knows of the worker's
+// phases, not of serving, so this decides whether what it saw was late.
+std::int64_t all_ready_ns(const View& view) {
+  std::int64_t out = std::numeric_limits<std::int64_t>::max();
+  bool any = false;
+  for (std::size_t i = 0; i < view.size(); ++i) {
+    const trace::Event& e = view.event(i);
+    if (!says_ready(e)) continue;
+    out = any ? std::max(out, e.t_ns) : e.t_ns;
+    any = true;
+  }
+  return out;
+}
+
+// A file that appeared in Triton's cache and the compilation that wrote it are one thing; the
+// compilation says more.
+void drop_files_of_compilations(KeyUse& use) {
+  std::map<std::string, std::string> key_of;  // a kernel that was seen compiling, by its name
+  for (const auto& [key, late] : use.late) {
+    if (late.by_plugin) key_of.emplace(late.kernel, key);
+  }
+  for (auto it = use.late.begin(); it != use.late.end();) {
+    const auto seen = key_of.find(it->second.kernel);
+    if (it->first != "triton:" + it->second.kernel || seen == key_of.end()) {
+      ++it;
+      continue;
+    }
+    for (const std::size_t i : it->second.events) prove(use.late[seen->second].events, i);
+    it = use.late.erase(it);
+  }
 }
 
 }  // namespace
@@ -19,6 +54,7 @@ bool is_warmed_compile(const View& view, std::size_t i) {
 
 KeyUse key_use(const View& view) {
   KeyUse use;
+  const std::int64_t all_ready = all_ready_ns(view);
   std::set<int> ready;
   for (std::size_t i = 0; i < view.size(); ++i) {
     const trace::Event& e = view.event(i);
@@ -44,7 +80,9 @@ KeyUse key_use(const View& view) {
     }
     if (e.ev != "compile" || e.src == "harness") continue;
     const std::string key(text(e, "key"));
-    if (is_warmed_compile(view, i)) {
+    const bool plugin = e.src == "python";
+    const bool after = plugin && e.t_ns > all_ready;
+    if (!after && is_warmed_compile(view, i)) {
       KeyUse::Warmed& warmed = use.warmed[key];
       warmed.kernel = text(e, "kernel");
       warmed.compiled = true;
@@ -52,16 +90,19 @@ KeyUse key_use(const View& view) {
       if (text(e, "status") == "ok") warmed.ok_ranks.insert(rank_of(e));
       prove(warmed.events, i);
     }
-    const bool serving =
-        view.is_serving(view.phase(i)) || (view.phase(i).empty() && ready.count(rank_of(e)) != 0);
+    const bool serving = plugin ? after
+                                : view.is_serving(view.phase(i)) ||
+                                      (view.phase(i).empty() && ready.count(rank_of(e)) != 0);
     if (serving && text(e, "source") == "compiler") {
       KeyUse::Late& late = use.late[key.empty() ? std::string(text(e, "kernel")) : key];
       late.kernel = text(e, "kernel");
-      late.phase = view.phase(i);
+      late.phase = after ? std::string_view("serve") : view.phase(i);
+      late.by_plugin = late.by_plugin || plugin;
       late.ranks.insert(rank_of(e));
       prove(late.events, i);
     }
   }
+  drop_files_of_compilations(use);
   return use;
 }
 

@@ -29,13 +29,15 @@ struct KeyUse {
     std::string kernel, phase;
     std::set<int> ranks;
     std::vector<std::size_t> events;
+    bool by_plugin = false;  // a Python plugin saw the compiler at work
   };
   /// By key text. warmed: keys that the engine said it would ask for (`asked`), or compiled, in
   /// warmup or capture. An engine that tells no list is known by its compile events alone.
   std::map<std::string, Warmed> warmed;
   /// Launches in serve of kernels that have a run-time key.
   std::map<std::string, Launched> launched;
-  /// `compile` with source `compiler` once serving may have begun; disk and memory are not late.
+  /// `compile` with source `compiler` once serving may have begun; disk and memory are not late. A
+  /// late file of Triton's cache is not told again where a plugin saw the kernel being compiled.
   std::map<std::string, Late> late;
 };
 

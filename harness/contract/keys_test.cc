@@ -189,5 +189,81 @@ TEST(KeysCovered, NotObservedBeforeServing) {
   EXPECT_EQ(judge_named("keys-covered", mute).missing, std::vector<std::string>{"launch"});
 }
 
+class Plugin : public TraceBuilder {
+ public:
+  Plugin() {
+    hello(0, {"phase_begin", "phase_end", "ready", "step"});
+    plugin("hello",
+           {{"schema", "events/1.0"}, {"engine", "p"}, {"pid", 7}, {"emits", {"compile"}}});
+    plugin("probe", {{"status", "attached"}});
+  }
+  Plugin& plugin(const std::string& ev, json body) {
+    add(ev, std::move(body), 0, "python");
+    return *this;
+  }
+  Plugin& compiled(const std::string& key, const std::string& source) {
+    return plugin("compile", {{"kernel", key.substr(0, key.find('{'))},
+                              {"key", key},
+                              {"arch", "sm_90"},
+                              {"source", source},
+                              {"status", "ok"}});
+  }
+  Plugin& served() {
+    begin("serve").add("step", {{"id", 1}, {"kind", "real"}, {"rows", 1}, {"requests", 1}});
+    return *this;
+  }
+};
+
+TEST(KeysCovered, APluginSeesTheCompilerAfterReady) {
+  Plugin t;
+  t.begin("warmup");
+  t.compiled("compress{RATIO=4}", "compiler").end("warmup").ready();
+  t.served().compiled("compress{RATIO=8}", "disk").compiled("compress{RATIO=128}", "compiler");
+  t.end("serve").bye().exited();
+  const Result result = judge_named("keys-covered", t);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].key, "compress{RATIO=128}");
+  EXPECT_EQ(result.findings[0].phase, "serve");
+  EXPECT_EQ(judge_named("protocol", t).state, State::kKept) << "the plugin owes no bye";
+}
+
+TEST(KeysCovered, WhatAPluginSawBeforeReadyIsNotLateWhateverThePhase) {
+  Plugin clean;
+  clean.begin("load");
+  clean.compiled("a{}", "compiler").end("load").ready();
+  clean.served().compiled("a{}", "disk").end("serve").bye().exited();
+  EXPECT_EQ(judge_named("keys-covered", clean).state, State::kKept);
+  // The worker's last phase is warmup where the front end says ready; still late.
+  Plugin worker;
+  worker.begin("warmup").end("warmup").add("ready", {{"clock", "health"}}, 0, "http");
+  worker.compiled("b{}", "compiler").served().end("serve");
+  const Result result = judge_named("keys-covered", worker);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].key, "b{}");
+  Plugin never;
+  never.begin("warmup");
+  never.compiled("c{}", "compiler");
+  EXPECT_EQ(judge_named("keys-covered", never).state, State::kNotObserved);
+}
+
+TEST(KeysCovered, TheFileOfACompilationThatWasSeenIsNotToldAgain) {
+  Plugin t;
+  t.ready();
+  t.served().compiled("compress{RATIO=128}", "compiler");
+  for (const char* kernel : {"compress", "other"})
+    t.add("compile",
+          {{"kernel", kernel},
+           {"key", std::string("triton:") + kernel},
+           {"arch", ""},
+           {"source", "compiler"},
+           {"status", "seen"},
+           {"phase", "serve"}},
+          0, "census");
+  t.end("serve");
+  std::vector<std::string> found;
+  for (const Finding& f : judge_named("keys-covered", t).findings) found.push_back(f.key);
+  EXPECT_EQ(found, (std::vector<std::string>{"compress{RATIO=128}", "triton:other"}));
+}
+
 }  // namespace
 }  // namespace warmgate::contract

@@ -116,6 +116,10 @@ TEST(ProbeContracts, WithoutAProbeThereIsNothingToSay) {
     TraceBuilder asked;
     asked.hello().ready().add("probe", {{"status", "asked"}}, 0, "harness");
     EXPECT_EQ(judge_named(contract, asked).state, State::kNotObserved) << "no CUDA in it";
+    TraceBuilder another;
+    another.hello().ready().add("probe", {{"status", "asked"}, {"names", {"python"}}}, 0,
+                                "harness");
+    EXPECT_EQ(judge_named(contract, another).state, State::kNotApplicable) << "not asked for";
     Probed never;
     never.begin("load");
     EXPECT_EQ(judge_named(contract, never).state, State::kNotObserved) << "never ready";

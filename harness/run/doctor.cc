@@ -99,7 +99,7 @@ Capability row_of(const Probe& probe) {
   const std::string found = find(probe).string();
   if (found.empty()) {
     return {name, State::kMissing,
-            "no " + probe.file + " beside the folder of this program; " + probe.made + " makes it",
+            "no " + probe.file + " beside the folder of this program; " + probe.made + " brings it",
             probe.serves};
   }
   return {name, State::kThere, probe.about + ": " + found, probe.serves};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "harness/scenario/files.h"
 #include "harness/scenario/problems.h"
 
 namespace warmgate::run {
@@ -31,6 +32,18 @@ void put_core(const fs::path&, const target::TargetSpec& spec, target::WorkerSpe
                      "skip_local_memory");
 }
 
+// In front of what the scenario, or whoever started us, has there: a sitecustomize.py that ours
+// hides is run by it, one that hides ours would leave us out.
+void put_python(const fs::path& found, const target::TargetSpec&, target::WorkerSpec& worker) {
+  const char* inherited = std::getenv("PYTHONPATH");
+  const auto own = worker.env.find("PYTHONPATH");
+  const std::string behind = own != worker.env.end() ? own->second
+                             : inherited != nullptr  ? std::string(inherited)
+                                                     : std::string();
+  const std::string folder = fs::absolute(found).parent_path().string();
+  worker.env["PYTHONPATH"] = behind.empty() ? folder : folder + ":" + behind;
+}
+
 bool asked(const std::vector<std::string>& names, const Probe& probe) {
   return std::find(names.begin(), names.end(), probe.name) != names.end();
 }
@@ -57,12 +70,23 @@ const std::vector<Probe>& probes() {
        "",
        {"the reason of a hang"},
        put_core},
+      {"python",
+       "every Python process: Triton, torch, vLLM, exceptions",
+       "fixtures/probe/python/sitecustomize.py",
+       "the source tree or an unpacked package",
+       {"keys-covered", "workspace-fits", "starts (causes)", "stacks of a hang"},
+       put_python},
   };
   return all;
 }
 
 fs::path find(const Probe& probe) {
   std::error_code failed;
+  constexpr std::string_view kData = "fixtures/";
+  if (probe.file.starts_with(kData)) {
+    const fs::path file = scenario::find_fixtures({}) / probe.file.substr(kData.size());
+    return fs::exists(file, failed) ? file : fs::path();
+  }
   std::vector<fs::path> folders;
   const fs::path self = fs::read_symlink("/proc/self/exe", failed);
   if (!failed) folders.push_back(self.parent_path());
@@ -84,7 +108,7 @@ std::vector<std::string> wrong_with(const std::vector<std::string>& names) {
       out.push_back("there is no probe '" + name + "'; one of " + scenario::list_of(known));
     } else if (!probe->file.empty() && find(*probe).empty()) {
       out.push_back(probe->file + " is not beside the folder of this program; " + probe->made +
-                    " makes it");
+                    " brings it");
     }
   }
   // The driver writes no core dump where CUPTI is subscribed, and says so on stderr alone.

@@ -13,8 +13,9 @@ namespace warmgate::run {
 struct Probe {
   std::string name;   // as --probe takes it
   std::string about;  // one line: what it watches
-  std::string file;   // what is put there, below the folder that holds bin/ and lib/; may be ""
-  std::string made;   // how a build brings that file, for the message where it is missing
+  std::string file;  // what is put there, below the folder that holds bin/ and lib/, or fixtures/…;
+                     // may be ""
+  std::string made;  // how a build brings that file, for the message where it is missing
   std::vector<std::string> serves;  // contracts and figures that depend on it
   /// Sets what loads `found` into `worker` of `spec`. A variable of the scenario's own wins:
   /// somebody else's tool is where our probe would go.

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
 #include "harness/run/fit.h"
 #include "harness/run/reproduce.h"
 #include "harness/scenario/problems.h"
@@ -51,6 +53,23 @@ TEST(Inject, TheDriverDumpsNothingWhereCuptiIsSubscribed) {
   EXPECT_TRUE(wrong_with({"core"}).empty());
   ASSERT_EQ(wrong_with({"core", "cuda"}).size(), 1u);
   EXPECT_THAT(wrong_with({"core", "cuda"})[0], HasSubstr("exclude each other"));
+}
+
+TEST(Inject, OurPythonFolderGoesInFrontOfWhateverIsThere) {
+  target::TargetSpec spec;
+  spec.workers.resize(3);
+  spec.workers[1].env["PYTHONPATH"] = "/opt/engine:/opt/more";
+  spec.workers[2].env["PYTHONPATH"] = "";  // an environment that wants nothing of ours
+  const char* before = std::getenv("PYTHONPATH");
+  const std::string kept = before != nullptr ? before : "";
+  ::setenv("PYTHONPATH", "/inherited", 1);
+  inject({"python"}, spec);
+  before != nullptr ? ::setenv("PYTHONPATH", kept.c_str(), 1) : ::unsetenv("PYTHONPATH");
+  const auto path = [&](std::size_t i) { return spec.workers[i].env["PYTHONPATH"]; };
+  EXPECT_THAT(path(0), ::testing::MatchesRegex("/.*/fixtures/probe/python:/inherited"));
+  EXPECT_THAT(path(1), ::testing::MatchesRegex("/.*/probe/python:/opt/engine:/opt/more"));
+  EXPECT_THAT(path(2), ::testing::EndsWith("/probe/python"));
+  EXPECT_EQ(spec.workers[0].env.count("CUDA_INJECTION64_PATH"), 0u);
 }
 
 TEST(Inject, WhatThereIsNoProbeForIsRefused) {

@@ -43,6 +43,11 @@ void set_deadlines(const scenario::Target& target, const PrepareOptions& options
   if (options.settle_s) deadlines.settle_s = *options.settle_s;
 }
 
+std::vector<std::string> without(std::vector<std::string> names, const char* name) {
+  std::erase(names, name);
+  return names;
+}
+
 }  // namespace
 
 Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& asked,
@@ -79,13 +84,17 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& as
       prepare_server(scenario, variant, options, prepared);
       break;
   }
-  inject(options.probes, spec);
+  // A container's command names the variables that go in, and has none of our Python files; an
+  // environment has paths of its own that ours go in front of.
+  const bool boxed = artefact != nullptr && !artefact->container.empty();
+  if (boxed) inject(without(options.probes, "python"), spec);
   if (artefact != nullptr) {
     const bool command = variant.target.kind == scenario::Target::Kind::kCommand;
     // A path in a container is the container's.
     if (command && !artefact->container.empty()) spec.workers.front().argv = variant.target.argv;
     put_on(*artefact, prepared.dir.path().filename().string(), spec);
   }
+  if (!boxed) inject(options.probes, spec);
   if (variant.target.server) check_programs(spec);
   return prepared;
 }
