@@ -117,7 +117,7 @@ TEST(ProbeContracts, WithoutAProbeThereIsNothingToSay) {
     asked.hello().ready().add("probe", {{"status", "asked"}}, 0, "harness");
     EXPECT_EQ(judge_named(contract, asked).state, State::kNotObserved) << "no CUDA in it";
     TraceBuilder another;
-    another.hello().ready().add("probe", {{"status", "asked"}, {"names", {"python"}}}, 0,
+    another.hello().ready().add("probe", {{"status", "asked"}, {"probes", {"python"}}}, 0,
                                 "harness");
     EXPECT_EQ(judge_named(contract, another).state, State::kNotApplicable) << "not asked for";
     Probed never;
