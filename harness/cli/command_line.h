@@ -9,6 +9,7 @@
 
 #include "harness/plan/shrink/shrink.h"
 #include "harness/run/run.h"
+#include "harness/run/watch/watch.h"
 #include "harness/verdict/verdict.h"
 #include "reports/terminal.h"
 
@@ -48,6 +49,9 @@ struct CommandLine {
   std::string skeleton;              // explain: file for a scenario, "-" = stdout, "" = none
   std::string engine_name;           // explain: whose log it is; "" = find out
   std::optional<int> ended;          // explain: exit status as a shell says it, 137 = SIGKILL
+
+  run::WatchOptions watch;
+  bool no_probe = false;  // watch
 
   std::set<std::string> with;      // bundle: caches cores prompts
   std::string variant, container;  // probes

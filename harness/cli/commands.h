@@ -24,6 +24,7 @@ int bundle_command(const CommandLine& line, Console& console);
 int probes_command(const CommandLine& line, Console& console);
 int schema_command(const CommandLine& line, Console& console);
 int explain_command(const CommandLine& line, Console& console);
+int watch_command(const CommandLine& line, Console& console);
 int doctor_command(const CommandLine& line, Console& console);
 
 }  // namespace warmgate::cli

@@ -15,7 +15,7 @@ int dispatch(const CommandLine& line, Console& console) {
       {"step", step_command},     {"resolve", resolve_command}, {"plan", plan_command},
       {"keys", keys_command},     {"accept", accept_command},   {"shrink", shrink_command},
       {"schema", schema_command}, {"explain", explain_command}, {"doctor", doctor_command},
-      {"bundle", bundle_command}, {"probes", probes_command},
+      {"watch", watch_command},   {"bundle", bundle_command},   {"probes", probes_command},
   };
   for (const auto& [name, command] : kCommands) {
     if (line.command != name) continue;

@@ -1,6 +1,7 @@
 #include "harness/cli/parse_parts.h"
 
 #include "harness/cli/parse_explain.h"
+#include "harness/cli/parse_watch.h"
 #include "harness/cli/values.h"
 #include "harness/run/inject.h"
 
@@ -269,6 +270,7 @@ void add_tools(CLI::App& app, CommandLine& line, Raw& raw) {
   add_shrink(app, line, raw);
   add_explain(app, line, {raw.soft, raw.quiet, raw.verbose});
 
+  add_watch(app, line, {raw.timeout, raw.quiet});
   add_bundle(app, line, raw);
   add_probes(app, line, raw);
 

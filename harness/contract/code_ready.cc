@@ -54,6 +54,7 @@ class CodeReady : public Contract {
     }
     Result result = conclude(kCodeReady, findings.take());
     result.notes = notes.take();
+    result.why = probe.limit();
     if (result.findings.empty()) {
       if (auto not_judged = probe.not_judged(kCodeReady, true)) return *not_judged;
     }

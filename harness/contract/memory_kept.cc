@@ -29,6 +29,7 @@ class MemoryKept : public Contract {
     const ProbeView probe(view);
     if (auto not_judged = probe.not_judged(kMemoryKept, false)) return *not_judged;
     Result result = conclude(kMemoryKept, {});
+    result.why = probe.limit();
     std::map<std::int64_t, Late> late;  // by process
     for (const std::size_t i : probe.events()) {
       const trace::Event& e = view.event(i);

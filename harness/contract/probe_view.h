@@ -27,12 +27,14 @@ class ProbeView {
   /// kNotApplicable where nobody asked for a probe, kNotObserved where none attached or the engine
   /// was never ready and `ready_needed`; nothing where the contract can be judged.
   std::optional<Result> not_judged(std::string_view contract, bool ready_needed) const;
+  /// What limits a judgement of what came after ready; "" if nothing does.
+  std::string limit() const;
 
  private:
   const View& view_;
   std::vector<std::size_t> events_;
   std::optional<std::int64_t> ready_ns_;
-  bool attached_ = false, asked_ = false;
+  bool attached_ = false, asked_ = false, detached_ = false;
   std::string in_the_way_;
 };
 

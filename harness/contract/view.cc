@@ -45,6 +45,10 @@ bool says_ready(const trace::Event& event) {
   return clock == "health" || (own_word && (clock == "process" || clock == "port"));
 }
 
+bool log_says_ready(const trace::Event& event) {
+  return event.ev == "ready" && event.src == "log" && text(event, "clock") == "log";
+}
+
 std::string layer_text(std::int64_t layer, std::string_view kind, std::string_view role) {
   std::string out = layer >= 0 ? fmt::format("layer {}", layer) : std::string("the engine");
   if (layer < 0) return out;

@@ -30,6 +30,8 @@ std::int64_t elapsed_ns(std::int64_t earlier, std::int64_t later);
 /// Does this event say that the whole engine can be used? Clocks that strike earlier (a process
 /// that exists, a port that is open) say so only where the engine itself means it by them.
 bool says_ready(const trace::Event& event);
+/// The log alone says so: worth less than the word of the engine or of its endpoint.
+bool log_says_ready(const trace::Event& event);
 /// The layer number of an event as an int, -1 if it has none or an impossible one.
 int layer_of(const trace::Event& event);
 

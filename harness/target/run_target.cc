@@ -186,6 +186,7 @@ void RunState::take_events(Worker* worker) {
   bool sample = false;  // once for all of them: they are read after they happened
   for (; seen_ < events.size(); ++seen_) {
     const trace::Event& event = events[seen_];
+    if (spec_.on_event) spec_.on_event(event);
     const int rank = event.rank ? *event.rank : worker != nullptr ? worker->rank() : -1;
     if (event.ev == "phase_begin") {
       const std::string phase = event.str("phase");
@@ -194,7 +195,7 @@ void RunState::take_events(Worker* worker) {
     } else if (event.ev == "phase_end") {
       clock_.end(event.source, event.str("phase"), now);
       sample = true;
-    } else if (contract::says_ready(event)) {
+    } else if (contract::says_ready(event) || contract::log_says_ready(event)) {
       tell_ready();
     } else if (event.ev == "hello") {
       sample = true;
@@ -248,6 +249,7 @@ void RunState::look_at_hang() {
   }
   for (trace::Event& event : hang_evidence(with_descendants(running), events_folder(spec_),
                                            result_.trace, kHangPatience)) {
+    if (spec_.on_event) spec_.on_event(event);
     harness_events_.push_back(std::move(event));
   }
 }

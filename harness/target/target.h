@@ -59,6 +59,8 @@ struct TargetSpec {
   StopSpec stop;
   /// A folder for events of processes that get no channel, although all workers are ours.
   bool events_dir = false;
+  /// Called from the watching thread for each event as it comes, unmasked; must return quickly.
+  std::function<void(const trace::Event&)> on_event;
   Companion* companion = nullptr;  // outlives the run; a run without one ends when its workers do
 };
 

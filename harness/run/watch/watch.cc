@@ -1,0 +1,171 @@
+#include "harness/run/watch/watch.h"
+
+#include <unistd.h>
+
+#include <map>
+
+#include "harness/contract/builtin.h"
+#include "harness/contract/view.h"
+#include "harness/explain/reader.h"
+#include "harness/run/inject.h"
+#include "harness/run/run_dir.h"
+#include "harness/run/secrets.h"
+#include "harness/scenario/problems.h"
+#include "harness/target/companion.h"
+#include "harness/target/server/log_follower.h"
+#include "harness/trace/secrets.h"
+#include "harness/trace/wire.h"
+#include "harness/verdict/figures.h"
+#include "harness/verdict/outcome.h"
+
+namespace warmgate::run {
+namespace {
+
+constexpr double kNever_s = 1e8;
+constexpr std::size_t kLongestLine = 64 * 1024;
+
+// Reads what the command prints: as the log of an engine, where it is one, and for the user's own
+// word of ready.
+class OutputReader : public target::Companion {
+ public:
+  OutputReader(const WatchOptions& options, const explain::Grammars* grammars,
+               const std::function<void(std::string_view)>& print)
+      : options_(options), grammars_(grammars), print_(print) {}
+
+  void prepare(target::EventSink& sink, const std::string&) override {
+    sink_ = &sink;
+    follower_.emplace(grammars_, target::LogMember{"command", 0, true, "", 0}, sink);
+  }
+  void started(const target::Started&) override {}
+  void start() override {}
+  void output(int, std::string_view stream, std::string_view bytes, std::int64_t t_ns) override {
+    follower_->feed(stream, bytes, t_ns);
+    std::string& rest = rests_[std::string(stream)];
+    rest += bytes;
+    for (std::size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1))
+      whole_line(std::string_view(rest).substr(0, end), t_ns);
+    if (rest.size() > kLongestLine) rest.erase(0, rest.size() - kLongestLine);
+  }
+  void ended(const verdict::WorkerEnd& end) override { end_ = end; }
+  bool needed(int) const override { return false; }
+  bool finished() const override { return finished_; }
+  void finish() {
+    finished_ = true;
+    sink_->wake();
+  }
+  void stop() override { follower_->mark_end(ready_ || finished_); }
+  void close(const target::RunEnd& end) override {
+    explain::Ending how;
+    if (end_ && end_->signal == 0) how.exit_code = end_->exit_code;
+    if (end_ && end_->signal != 0) how.signal = end_->signal;
+    how.deadline = end.hung;
+    how.asked = end.finished || end.interrupted;
+    follower_->close(how, end.finished || end.interrupted || end.hung, ready_);
+  }
+
+ private:
+  void whole_line(std::string_view text, std::int64_t t_ns) {
+    if (options_.output && print_) print_(text);
+    if (options_.ready_text.empty() || ready_ || text.find(options_.ready_text) == text.npos)
+      return;
+    ready_ = true;
+    trace::Event event;
+    event.ev = "ready";
+    event.t_ns = t_ns;
+    event.src = "log";
+    event.source = "log:command";
+    event.body = {{"clock", "log"}};
+    sink_->add(std::move(event));
+  }
+
+  const WatchOptions& options_;
+  const explain::Grammars* grammars_;
+  const std::function<void(std::string_view)>& print_;
+  target::EventSink* sink_ = nullptr;
+  std::optional<target::LogFollower> follower_;
+  std::map<std::string, std::string> rests_;
+  std::optional<verdict::WorkerEnd> end_;
+  bool ready_ = false, finished_ = false;
+};
+
+// A foreign program owes no word of ours, so what judges those words is left out.
+void judge_watched(verdict::RunRecord& run, const verdict::RunFacts& facts) {
+  const contract::Context over{run.trace, nullptr};
+  for (const contract::Contract* contract : contract::builtin_contracts()) {
+    if (contract->name() != "protocol") run.contracts.push_back(contract::judge(*contract, over));
+  }
+  verdict::classify(facts, contract::view_of(over), run);
+  verdict::collect_figures(contract::view_of(over), run);
+}
+
+}  // namespace
+
+std::vector<std::string> secrets_of(const WatchOptions& options) {
+  scenario::Scenario only;  // what is known of secrets is asked of scenarios
+  only.variants.emplace_back();
+  only.variants.front().target.argv = options.argv;
+  return known_secrets({&only}, {});
+}
+
+Watched watch(const WatchOptions& options, const target::CancelToken& cancel,
+              const std::function<void(const LiveLine&)>& say,
+              const std::function<void(std::string_view)>& print) {
+  if (options.argv.empty() || options.argv.front().empty())
+    throw std::invalid_argument("no command after --");
+  std::vector<scenario::Problem> problems;
+  for (std::string& wrong : wrong_with(options.probes))
+    problems.push_back({"--probe", 0, 0, "", std::move(wrong)});
+  if (!problems.empty()) throw scenario::ScenarioError(std::move(problems));
+
+  std::optional<explain::Grammars> grammars;
+  if (explain::available()) grammars = explain::Grammars::standard(options.fixtures);
+  const RunDir dir("watch");
+  target::TargetSpec spec;
+  spec.name = options.argv.front();
+  spec.run_dir = dir.path();
+  spec.secrets = secrets_of(options);
+  spec.deadlines.default_phase_s = spec.deadlines.silence_s = kNever_s;
+  spec.deadlines.total_s = options.timeout_s ? *options.timeout_s : kNever_s;
+  spec.deadlines.settle_s = 5;
+  target::WorkerSpec worker;
+  worker.argv = options.argv;
+  worker.cwd = std::filesystem::current_path().string();
+  spec.workers.push_back(std::move(worker));
+  inject(options.probes, spec);
+  OutputReader reader(options, grammars ? &*grammars : nullptr, print);
+  spec.companion = &reader;
+
+  Live live(trace::now_ns());
+  spec.on_event = [&](const trace::Event& event) {
+    const bool before = live.ready();
+    for (const LiveLine& line : live.take(event)) say(line);
+    if (!before && live.ready() && options.until_ready) reader.finish();
+  };
+  target::TargetResult result = target::run_target(spec, cancel);
+
+  Watched out;
+  out.ready_s = live.ready_s();
+  out.interrupted = result.interrupted;
+  out.secrets = spec.secrets;
+  out.secrets.insert(out.secrets.end(), result.secrets.begin(), result.secrets.end());
+  out.secrets = trace::spellings(std::move(out.secrets));
+  verdict::RunFacts facts;
+  facts.workers = std::move(result.workers);
+  facts.outputs = std::move(result.outputs);
+  facts.hung = result.hung;
+  facts.hang_kind = result.hang_kind;
+  facts.hang_phase = result.hang_phase;
+  facts.infra_error = result.infra_error;
+  // Whoever looks on ends it when he has seen enough: that is no failure of what was ready.
+  facts.interrupted = result.interrupted && !out.ready_s;
+  out.run.scenario = "watch";
+  out.run.wall_s = result.wall_s;
+  out.run.trace = std::move(result.trace);
+  if (!options.probes.empty())
+    out.run.trace.events.push_back(
+        trace::harness_event("probe", {{"status", "asked"}, {"probes", options.probes}}));
+  judge_watched(out.run, facts);
+  return out;
+}
+
+}  // namespace warmgate::run
