@@ -23,12 +23,12 @@ bool same_size(const Entered& a, const Entered& b) {
   return a.elements == b.elements && a.type == b.type;
 }
 
-std::string exact(const Entered& e) {
+std::string exact_text(const Entered& e) {
   return e.elements < 0 ? operation_text(e)
                         : fmt::format("{} of {} x {}", e.kind, e.elements, e.type);
 }
 
-std::string listed(const std::vector<const Member*>& members) {
+std::string members_text(const std::vector<const Member*>& members) {
   std::string out = members.size() == 1 ? "member " : "members ";
   for (std::size_t i = 0; i < members.size() && i < 16; ++i)
     out += fmt::format("{}{}", i == 0 ? "" : ", ", members[i]->number);
@@ -97,7 +97,9 @@ class OrderJudge {
     Finding f = finding(c, size ? "size" : "order", b, y != nullptr ? y : x);
     if (x != nullptr && y != nullptr) f.events.insert(f.events.begin(), x->event);
     const auto told = [&](const Entered* e) {
-      return e == nullptr ? std::string("nothing more") : size ? exact(*e) : operation_text(*e);
+      return e == nullptr ? std::string("nothing more")
+             : size       ? exact_text(*e)
+                          : operation_text(*e);
     };
     f.expected = fmt::format("operation {}: {}, as {} entered", position, told(x), member_text(a));
     f.seen = told(y);
@@ -203,11 +205,12 @@ class OrderJudge {
     const std::string what =
         operation != nullptr ? ", " + operation_text(*operation) : std::string();
     f.expected = fmt::format("operation {}{}, on every member", s.least, what);
-    f.seen =
-        fmt::format("{} entered {}", listed(s.behind), counted(std::size_t(s.least), "operation"));
-    f.message = fmt::format("on '{}' {} never entered operation {}{}; {} {} in it", c.label,
-                            s.behind.size() == 1 ? member_text(first) : listed(s.behind), s.least,
-                            what, listed(s.waiting), s.waiting.size() == 1 ? "waits" : "wait");
+    f.seen = fmt::format("{} entered {}", members_text(s.behind),
+                         counted(std::size_t(s.least), "operation"));
+    f.message =
+        fmt::format("on '{}' {} never entered operation {}{}; {} {} in it", c.label,
+                    s.behind.size() == 1 ? member_text(first) : members_text(s.behind), s.least,
+                    what, members_text(s.waiting), s.waiting.size() == 1 ? "waits" : "wait");
     if (const Stuck* other = waits_elsewhere(first, s); other != nullptr) {
       f.message += fmt::format(" (it waits itself, on '{}')", other->communicator->label);
     } else if (const Entered* last = first.at(s.least - 1); last != nullptr) {

@@ -43,7 +43,7 @@ void take_state(Member& member, const trace::Event& e, std::size_t i) {
   member.last_ns = std::max(member.last_ns, e.t_ns);
 }
 
-void take(Communicator& communicator, Member& member, const trace::Event& e, std::size_t i) {
+void take_line(Communicator& communicator, Member& member, const trace::Event& e, std::size_t i) {
   if (e.ev == "communicator") {
     communicator.ranks = std::max(communicator.ranks, e.num("ranks", -1));
     communicator.nodes = std::max(communicator.nodes, e.num("nodes", -1));
@@ -115,7 +115,7 @@ std::vector<Communicator> communicators_of(const View& view) {
     if (member.pid == 0) member.pid = pid;
     communicator.doubtful |= member.pid != pid;
     member.number = number;
-    take(communicator, member, e, i);
+    take_line(communicator, member, e, i);
   }
   std::vector<Communicator> out;
   for (auto& [id, communicator] : by_id) {
