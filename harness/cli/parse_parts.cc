@@ -78,7 +78,7 @@ void add_running(CLI::App* sub, CommandLine& line, Raw& raw) {
   sub->add_option("--rows", line.run.rows, "write a JSON line at each transition of each run")
       ->type_name("FILE");
   std::string probes = "watch from inside every process, a list of:";
-  for (const run::Probe& probe : run::probes())
+  for (const run::InjectedProbe& probe : run::probes())
     probes += " " + probe.name + " (" + probe.about + ")";
   sub->add_option("--probe", line.run.probes, probes + "; harness/probe/README.md")
       ->type_name("NAMES")

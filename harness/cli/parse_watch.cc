@@ -12,7 +12,7 @@ void add_watch(CLI::App& app, CommandLine& line, WatchRaw raw) {
       ->required()
       ->type_name("-- CMD [ARG...]");
   std::string probes = "watch from inside every process, a list of:";
-  for (const run::Probe& probe : run::probes()) probes += " " + probe.name;
+  for (const run::InjectedProbe& probe : run::probes()) probes += " " + probe.name;
   auto* probe = watch
                     ->add_option("--probe", line.run.probes,
                                  probes + "; default: cuda and python, where they are there")

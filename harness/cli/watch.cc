@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 // What is there of the two that need nothing of the user.
 std::vector<std::string> usual_probes() {
   std::vector<std::string> out;
-  for (const run::Probe& probe : run::probes()) {
+  for (const run::InjectedProbe& probe : run::probes()) {
     if ((probe.name == "cuda" || probe.name == "python") && !run::find(probe).empty())
       out.push_back(probe.name);
   }

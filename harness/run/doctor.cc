@@ -93,7 +93,7 @@ Capability compiler() {
           {"keys-valid (judged by the host half alone, no architecture is compiled for)"}};
 }
 
-Capability row_of(const Probe& probe) {
+Capability row_of(const InjectedProbe& probe) {
   const std::string name = "probe " + probe.name;
   if (probe.file.empty()) return {name, State::kThere, probe.about, probe.serves};
   const std::string found = find(probe).string();
@@ -264,7 +264,7 @@ std::vector<Capability> doctor(const Options& options) {
       containers(),
       program("tar", {"warmgate bundle"}),
       program("gzip", {"warmgate bundle, and run of a .tar.gz"})};
-  for (const Probe& probe : probes()) out.push_back(row_of(probe));
+  for (const InjectedProbe& probe : probes()) out.push_back(row_of(probe));
   return out;
 }
 

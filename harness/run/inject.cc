@@ -44,14 +44,14 @@ void put_python(const fs::path& found, const target::TargetSpec&, target::Worker
   worker.env["PYTHONPATH"] = behind.empty() ? folder : folder + ":" + behind;
 }
 
-bool asked(const std::vector<std::string>& names, const Probe& probe) {
+bool asked(const std::vector<std::string>& names, const InjectedProbe& probe) {
   return std::find(names.begin(), names.end(), probe.name) != names.end();
 }
 
 }  // namespace
 
-const std::vector<Probe>& probes() {
-  static const std::vector<Probe> all = {
+const std::vector<InjectedProbe>& probes() {
+  static const std::vector<InjectedProbe> all = {
       {"cuda",
        "the CUDA driver inside every process",
        "lib/libwarmgate_probe.so",
@@ -80,7 +80,7 @@ const std::vector<Probe>& probes() {
   return all;
 }
 
-fs::path find(const Probe& probe) {
+fs::path find(const InjectedProbe& probe) {
   std::error_code failed;
   constexpr std::string_view kData = "fixtures/";
   if (probe.file.starts_with(kData)) {
@@ -100,10 +100,10 @@ fs::path find(const Probe& probe) {
 
 std::vector<std::string> wrong_with(const std::vector<std::string>& names) {
   std::vector<std::string> known, out;
-  for (const Probe& probe : probes()) known.push_back(probe.name);
+  for (const InjectedProbe& probe : probes()) known.push_back(probe.name);
   for (const std::string& name : names) {
     const auto probe = std::find_if(probes().begin(), probes().end(),
-                                    [&](const Probe& each) { return each.name == name; });
+                                    [&](const InjectedProbe& each) { return each.name == name; });
     if (probe == probes().end()) {
       out.push_back("there is no probe '" + name + "'; one of " + scenario::list_of(known));
     } else if (!probe->file.empty() && find(*probe).empty()) {
@@ -123,7 +123,7 @@ std::vector<std::string> wrong_with(const std::vector<std::string>& names) {
 }
 
 void inject(const std::vector<std::string>& names, target::TargetSpec& spec) {
-  for (const Probe& probe : probes()) {
+  for (const InjectedProbe& probe : probes()) {
     if (!asked(names, probe)) continue;
     spec.events_dir = true;
     const fs::path found = probe.file.empty() ? fs::path() : find(probe);

@@ -10,7 +10,7 @@
 namespace warmgate::run {
 
 /// One thing that --probe puts into every process of a target.
-struct Probe {
+struct InjectedProbe {
   std::string name;   // as --probe takes it
   std::string about;  // one line: what it watches
   std::string file;  // what is put there, below the folder that holds bin/ and lib/, or fixtures/…;
@@ -24,10 +24,10 @@ struct Probe {
 };
 
 /// What --probe takes, in the order in which they are put.
-const std::vector<Probe>& probes();
+const std::vector<InjectedProbe>& probes();
 
 /// The probe's file beside this program's folder, "" if it is not there.
-std::filesystem::path find(const Probe& probe);
+std::filesystem::path find(const InjectedProbe& probe);
 
 /// What is wrong with these names, one line each: unknown ones, missing files.
 std::vector<std::string> wrong_with(const std::vector<std::string>& names);
