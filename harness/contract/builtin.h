@@ -25,6 +25,7 @@ const Contract& speculation_live_contract();
 const Contract& answers_differ_contract();
 const Contract& code_ready_contract();
 const Contract& memory_kept_contract();
+const Contract& spans_agree_contract();
 
 /// kBroken if there are findings, else `otherwise`.
 Result conclude(std::string_view name, std::vector<Finding> findings,

@@ -41,7 +41,12 @@ struct Result {
   std::vector<Finding> notes;     // worth printing, breaks nothing unless `gate` names the contract
   std::vector<std::string> missing;  // kNotObserved: kinds of event no source would have sent
   std::string why;                   // kNotApplicable, or what limits the judgement
+  /// kNotObserved with `missing`: the channel that would have shown it ("--probe nccl shows it").
+  std::string shown_by;
 };
+
+/// Why it was not observed, in one line: why, the missing kinds of event, what would show it.
+std::string why_not_observed(const Result& result);
 
 class View;  // view.h
 

@@ -1,6 +1,7 @@
 #include <exception>
 
 #include "harness/contract/builtin.h"
+#include "harness/contract/channels.h"
 #include "harness/contract/view.h"
 
 namespace warmgate::contract {
@@ -30,7 +31,8 @@ const std::vector<const Contract*>& builtin_contracts() {
       &ranks_agree_contract(),      &nothing_left_behind_contract(),
       &numerics_contract(),         &stores_declared_contract(),
       &speculation_live_contract(), &answers_differ_contract(),
-      &code_ready_contract(),       &memory_kept_contract()};
+      &code_ready_contract(),       &memory_kept_contract(),
+      &spans_agree_contract()};
   return all;
 }
 
@@ -67,6 +69,27 @@ Result not_applicable(std::string_view name, std::string why) {
   return result;
 }
 
+std::string why_not_observed(const Result& result) {
+  std::string out = result.why.empty() ? "the trace does not show it" : result.why;
+  for (std::size_t i = 0; i < result.missing.size(); ++i) {
+    out += (i == 0 ? " (" : ", ") + result.missing[i];
+  }
+  if (!result.missing.empty()) out += ")";
+  if (!result.shown_by.empty()) out += "; " + result.shown_by;
+  return out;
+}
+
+namespace {
+
+Result with_hint(Result result, const Context& context) {
+  if (result.state == State::kNotObserved && !result.missing.empty()) {
+    result.shown_by = shown_by(result.contract, view_of(context));
+  }
+  return result;
+}
+
+}  // namespace
+
 Result judge(const Contract& contract, const Context& context) {
   const std::string name(contract.name());
   try {
@@ -74,9 +97,12 @@ Result judge(const Contract& contract, const Context& context) {
     std::vector<std::string> missing;
     for (const std::string& kind : contract.needs())
       if (!view.emits(kind)) missing.push_back(kind);
-    if (!missing.empty())
-      return not_observed(name, std::move(missing), "no source would have sent these events");
-    return contract.judge(context);
+    if (!missing.empty()) {
+      return with_hint(
+          not_observed(name, std::move(missing), "no source would have sent these events"),
+          context);
+    }
+    return with_hint(contract.judge(context), context);
   } catch (const std::exception& error) {
     return not_observed(name, {}, std::string("the judgement itself failed: ") + error.what());
   }

@@ -44,11 +44,11 @@ void put_python(const fs::path& found, const target::TargetSpec&, target::Worker
   worker.env["PYTHONPATH"] = behind.empty() ? folder : folder + ":" + behind;
 }
 
-bool asked(const std::vector<std::string>& names, const InjectedProbe& probe) {
-  return std::find(names.begin(), names.end(), probe.name) != names.end();
-}
-
 }  // namespace
+
+bool asked_for(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 const std::vector<InjectedProbe>& probes() {
   static const std::vector<InjectedProbe> all = {
@@ -76,11 +76,18 @@ const std::vector<InjectedProbe>& probes() {
        "the source tree or an unpacked package",
        {"keys-covered", "workspace-fits", "starts (causes)", "stacks of a hang"},
        put_python},
+      {"spans",
+       "the engine's own spans (OpenTelemetry), received on loopback",
+       "",
+       "",
+       {"spans-agree", "starts (exceptions and phases without a log)"},
+       nullptr},
   };
   return all;
 }
 
 fs::path find(const InjectedProbe& probe) {
+  if (probe.file.empty()) return {};
   std::error_code failed;
   constexpr std::string_view kData = "fixtures/";
   if (probe.file.starts_with(kData)) {
@@ -124,7 +131,7 @@ std::vector<std::string> wrong_with(const std::vector<std::string>& names) {
 
 void inject(const std::vector<std::string>& names, target::TargetSpec& spec) {
   for (const InjectedProbe& probe : probes()) {
-    if (!asked(names, probe)) continue;
+    if (probe.put == nullptr || !asked_for(names, probe.name)) continue;
     spec.events_dir = true;
     const fs::path found = probe.file.empty() ? fs::path() : find(probe);
     for (target::WorkerSpec& worker : spec.workers) probe.put(found, spec, worker);

@@ -9,6 +9,7 @@
 #include "harness/contract/external.h"
 #include "harness/contract/view.h"
 #include "harness/run/reproduce.h"
+#include "harness/trace/span_phases.h"
 #include "harness/trace/wire.h"
 #include "harness/verdict/allow.h"
 #include "harness/verdict/compare/compare.h"
@@ -142,6 +143,14 @@ void gate_comparisons(ScenarioResult& result) {
   }
 }
 
+// Its work was done, or all that was started ended as it should.
+bool work_was_done(const target::TargetResult& result) {
+  if (result.finished || result.hung) return result.finished;
+  return std::all_of(result.workers.begin(), result.workers.end(), [](const auto& worker) {
+    return worker.exited && worker.exit_code == 0 && !worker.killed_by_us;
+  });
+}
+
 }  // namespace
 
 Extras load_extras(const Options& options) {
@@ -218,6 +227,7 @@ JudgedRun judge(Job& job, const verdict::Accepted& accepted, const JudgeContext&
       run.trace.events.push_back(
           trace::harness_event("probe", {{"status", "asked"}, {"probes", context.options.probes}}));
     }
+    trace::merge_spans(run.trace, work_was_done(job.result));
     if (resolved != nullptr) context.keys.append_events(run.trace, job.keys);
   }
   // One view of the finished trace for all that follows.

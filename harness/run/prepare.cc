@@ -7,6 +7,7 @@
 
 #include "harness/run/inject.h"
 #include "harness/run/server.h"
+#include "harness/run/spans.h"
 
 namespace warmgate::run {
 
@@ -62,7 +63,7 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& as
     options.artefact_hash = artefact->identity.hash;
   }
   const scenario::Variant& variant = placed ? *placed : asked;
-  Prepared prepared{RunDir(label_of(scenario.name + "-" + variant.name)), {}, {}, {}, {}, {}};
+  Prepared prepared{RunDir(label_of(scenario.name + "-" + variant.name)), {}, {}, {}, {}, {}, {}};
   target::TargetSpec& spec = prepared.spec;
   spec.name = scenario.name + " variant " + variant.name;
   spec.phases = variant.target.phases;
@@ -88,6 +89,11 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& as
   // environment has paths of its own that ours go in front of.
   const bool boxed = artefact != nullptr && !artefact->container.empty();
   if (boxed) inject(without(options.probes, "python"), spec);
+  if (asked_for(options.probes, "spans")) {
+    receive_spans(variant.target.server ? preset_of(*variant.target.server, options.fixtures).spans
+                                        : target::SpanFacts{},
+                  prepared);
+  }
   if (artefact != nullptr) {
     const bool command = variant.target.kind == scenario::Target::Kind::kCommand;
     // A path in a container is the container's.

@@ -36,7 +36,8 @@ struct Prepared {
   RunDir dir;
   UniqueFd collectives;
   std::vector<target::PortLease> ports;          // servers: by member, until the run is over
-  std::unique_ptr<target::Companion> companion;  // servers
+  std::unique_ptr<target::Companion> inner;      // of a companion around another; outlives it
+  std::unique_ptr<target::Companion> companion;  // servers, and where spans are received
   target::TargetSpec spec;
   std::string note;  // what a person should know of how it was prepared
 };

@@ -29,6 +29,7 @@ const std::vector<ContractName>& contract_names() {
       {"code-ready", false, "no code is compiled for a device after ready or inside a capture"},
       {"memory-kept", false,
        "memory that a graph names stays; no large piece is taken after ready"},
+      {"spans-agree", false, "the engine's spans tell of the same start as its log"},
       {"cache-sound", false, "the kernel cache survives concurrent starts and damage"},
       {"shape-in-domain", false, "every reachable shape has a kernel"},
       {"capacity-equal", true, "both sides have the same KV bytes"},

@@ -55,6 +55,10 @@ const std::vector<EventKind>& event_kinds() {
       {"sync", {{"call", kString}}, "the host waited for a device while a stream was captured"},
       {"first_launch", {{"kernel", kString}}, "a kernel ran for the first time in this process"},
       {"probe", {{"status", kString}}, "the probe of a process: attached or not, and why not"},
+      {"span",
+       {{"name", kString}, {"ms", kNumber}},
+       "a stretch of work as the engine's own tracing (OpenTelemetry) tells it, at its beginning; "
+       "phase where its name stands for one, exceptions that were recorded in it"},
       {"launch",
        {{"kernel", kString}, {"key", kString}},
        "a kernel was launched, once per distinct signature"},

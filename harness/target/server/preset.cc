@@ -60,6 +60,20 @@ Switches switches_of(const json& all, const char* key) {
   return out;
 }
 
+SpanFacts spans_of(const json& all) {
+  const json from = all.value("spans", json::object());
+  SpanFacts out;
+  out.argv = texts(from, "argv");
+  if (from.contains("env")) out.env = from["env"].get<std::map<std::string, std::string>>();
+  if (from.contains("phases")) {
+    out.phases = from["phases"].get<std::map<std::string, std::string>>();
+  }
+  out.pid = from.value("pid", "");
+  out.process = from.value("process", "");
+  out.source = from.value("source", "");
+  return out;
+}
+
 MetricsEndpoint metrics_of(const json& all, const char* key) {
   const json from = all.value(key, json::object());
   return {from.value("path", ""), from.value("kind", "none"), texts(from, "needs")};
@@ -131,6 +145,7 @@ ServerPreset read(const json& all, const Node& tree) {
   out.offline = switches_of(all, "offline");
   out.determinism = switches_of(all, "determinism");
   out.weightless = switches_of(all, "weightless");
+  out.spans = spans_of(all);
   const json processes = all.value("processes", json::object());
   out.processes.tree = processes.value("tree", "");
   out.processes.workers = texts(processes, "workers");

@@ -96,6 +96,16 @@ struct ProcessFacts {
   double settle_s = 2;               // 30 where a GPU is given back late
 };
 
+/// How it exports spans of its start (OpenTelemetry), and what they stand for.
+struct SpanFacts {
+  std::vector<std::string> argv;              // besides the environment; {endpoint} is filled in
+  std::map<std::string, std::string> env;     // the same
+  std::map<std::string, std::string> phases;  // name of a span → phase of ours
+  /// Attributes of the resource that hold the process's id and its name; "" = the conventions'.
+  std::string pid, process;
+  std::string source;
+};
+
 /// How builds of it are had: for variants that are a wheel of a commit, or a revision.
 struct BuildFacts {
   std::string package;  // the Python distribution; "" = it is none
@@ -124,6 +134,7 @@ struct ServerPreset {
   std::string log;  // grammar: fixtures/servers/log/LOG.yaml
   std::vector<CacheStore> stores;
   Switches offline, determinism, weightless;
+  SpanFacts spans;
   ProcessFacts processes;
   BuildFacts builds;
   std::vector<std::string> stop;

@@ -101,6 +101,19 @@ Field switches(std::string_view key, std::string_view meaning) {
                  text("source", "where that is public")});
 }
 
+Field spans() {
+  std::vector<std::string_view> names(trace::phases().begin(), trace::phases().end());
+  return object("spans", "how it exports spans of its start, for --probe spans",
+                {text_list("argv", "arguments; {endpoint} is where they go"),
+                 named("env", "environment besides OpenTelemetry's own", Keys::kEnvironment,
+                       element(Type::kText)),
+                 named("phases", "name of a span → the phase that it is", Keys::kAnyName,
+                       choice("", "", std::move(names))),
+                 text("pid", "attribute of the resource that holds the process id"),
+                 text("process", "attribute of the resource that names the process"),
+                 text("source", "where that is public")});
+}
+
 Field processes() {
   return object("processes", "what it starts and how that ends",
                 {required(text("tree", "front end → core → workers")),
@@ -150,6 +163,7 @@ const Field& server_preset_field() {
          required(switches("offline", "so that nothing is downloaded")),
          required(switches("determinism", "so that two runs do the same")),
          switches("weightless", "a start without weights"),
+         spans(),
          required(processes()),
          builds(),
          text_list("stop", "run before its group is killed"),
