@@ -108,6 +108,7 @@ Json contract_json(const contract::Result& result, Proofs& proofs) {
   out["state"] = contract::to_string(result.state);
   out["why"] = result.why;
   out["missing"] = result.missing;
+  if (!result.shown_by.empty()) out["shown_by"] = result.shown_by;
   out["findings"] = findings_json(result.findings, proofs);
   out["notes"] = findings_json(result.notes, proofs);
   return out;

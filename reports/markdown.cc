@@ -175,8 +175,7 @@ void add_not_observed(MarkdownDocument& document, const MarkdownText& text, cons
     const verdict::RunRecord* run = e.variant ? telling_run(*e.variant) : nullptr;
     for (const contract::Result& result : run ? run->contracts : std::vector<contract::Result>{}) {
       if (result.state != contract::State::kNotObserved) continue;
-      std::string why = result.why.empty() ? "the trace does not show it" : result.why;
-      for (const std::string& missing : result.missing) why += " (missing " + missing + ")";
+      const std::string why = contract::why_not_observed(result);
       Where& where = whys[why][result.contract];
       if (++where.variants == 1) where.first = e.scenario->name + " " + e.variant->name;
     }

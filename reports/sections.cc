@@ -143,8 +143,7 @@ void print_not_observed(Printer& out, const ScenarioReport& scenario, Detail det
       if (!unseen &&
           (result.state != contract::State::kNotApplicable || detail != Detail::kVerbose))
         continue;
-      std::string why = result.why.empty() ? "the trace does not show it" : result.why;
-      if (!result.missing.empty()) why += " (" + join(result.missing, ", ") + ")";
+      std::string why = contract::why_not_observed(result);
       if (!unseen) why = "not applicable: " + why;
       by_contract[result.contract][why].push_back(v.name);
     }

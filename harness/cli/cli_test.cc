@@ -322,6 +322,24 @@ TEST_F(Cli, SchemaAndDoctor) {
   EXPECT_FALSE(nlohmann::json::parse(doctor.out)["capabilities"].empty());
 }
 
+TEST_F(Cli, DoctorOfATarget) {
+  const Ran table = warmgate({"doctor", "--target", "vllm"});
+  EXPECT_EQ(table.code, 0) << table.err;
+  EXPECT_THAT(table.out,
+              AllOf(HasSubstr("vllm (vLLM)"), HasSubstr("code-ready"), HasSubstr("--probe spans")));
+  const Ran ran = warmgate({"doctor", "--target", "standin", "--json", "-"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json["schema"], "doctor-target/1.0");
+  EXPECT_EQ(json["preset"], "standin");
+  for (const auto& row : json["contracts"]) {
+    EXPECT_EQ(row["channels"].size(), json["channels"].size()) << row["contract"];
+  }
+  const Ran unknown = warmgate({"doctor", "--target", "vlm"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean 'vllm'"));
+}
+
 TEST_F(Cli, AcceptWritesTheSets) {
   const Ran ran = warmgate({"accept", small_});
   EXPECT_EQ(ran.code, 0) << ran.err;

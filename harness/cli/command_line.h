@@ -52,6 +52,7 @@ struct CommandLine {
 
   run::WatchOptions watch;
   bool no_probe = false;  // watch
+  std::string target_preset;  // doctor: of which engine; "" = the machine alone
 
   std::set<std::string> with;      // bundle: caches cores prompts
   std::string variant, container;  // probes

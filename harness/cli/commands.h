@@ -26,5 +26,6 @@ int schema_command(const CommandLine& line, Console& console);
 int explain_command(const CommandLine& line, Console& console);
 int watch_command(const CommandLine& line, Console& console);
 int doctor_command(const CommandLine& line, Console& console);
+int doctor_target_command(const CommandLine& line, Console& console);
 
 }  // namespace warmgate::cli

@@ -10,6 +10,7 @@
 namespace warmgate::cli {
 
 int doctor_command(const CommandLine& line, Console& console) {
+  if (!line.target_preset.empty()) return doctor_target_command(line, console);
   using State = run::Capability::State;
   std::vector<run::Capability> found = run::doctor(line.run);
   found.push_back({"log grammars",

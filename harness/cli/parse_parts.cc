@@ -280,7 +280,11 @@ void add_tools(CLI::App& app, CommandLine& line, Raw& raw) {
   auto* doctor = app.add_subcommand("doctor", "what can be observed on this machine, and what not");
   add_kernels(doctor, line, raw);
   add_json(doctor, line, kJsonResult);
-  doctor->footer("Example:\n  warmgate doctor --json -");
+  doctor
+      ->add_option("--target", line.target_preset,
+                   "of one engine: contract by channel, and what is missing here")
+      ->type_name("PRESET");
+  doctor->footer("Examples:\n  warmgate doctor --json -\n  warmgate doctor --target vllm");
 
   const CLI::Validator not_empty(
       [](const std::string& text) { return text.empty() ? "an empty word" : ""; }, "");

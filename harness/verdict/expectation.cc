@@ -72,6 +72,7 @@ Check contract_check(const RunRecord& run, const std::string& name) {
       break;
     case contract::State::kNotObserved:
       check.verdict = Verdict::kInconclusive;
+      check.note = contract::why_not_observed(*result);
       break;
     case contract::State::kKept:
     case contract::State::kNotApplicable:

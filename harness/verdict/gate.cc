@@ -90,8 +90,9 @@ class Judge {
     }
     if (!result || result->state == contract::State::kNotObserved) {
       checks_.push_back(unseen(run_, what, "observed",
-                               result && !result->why.empty() ? "not observed: " + result->why
-                                                              : std::string("not observed")));
+                               result && !result->why.empty()
+                                   ? "not observed: " + contract::why_not_observed(*result)
+                                   : std::string("not observed")));
       return;
     }
     if (result->state == contract::State::kNotApplicable) {
