@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "harness/target/server/compilers.h"
+#include "harness/target/server/late_kernel.h"
 #include "harness/target/server/store_watch.h"
 #include "harness/target/server/tree.h"
 #include "harness/trace/wire.h"
@@ -28,6 +28,7 @@ constexpr double kLongest = 2;  // seconds between two looks, however dear they 
 constexpr std::int64_t kFileClock = 10'000'000;
 
 constexpr std::size_t kMaxEmpty = 1000;
+constexpr std::size_t kMostUnnamed = 1000;
 constexpr std::size_t kMostEarly = 20000;
 
 std::int64_t clock_ns(clockid_t clock) {
@@ -36,21 +37,11 @@ std::int64_t clock_ns(clockid_t clock) {
   return t.tv_sec * 1'000'000'000 + t.tv_nsec;
 }
 
-// What a file in a store is the compilation of: its name up to the first point, or that of its
-// folder where the name says nothing ("kernel.cubin" of DeepGEMM, "build.ninja").
-std::string kernel_of(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
-  if (name.starts_with("__grp__")) name.remove_prefix(7);  // Triton's list of a kernel's files
-  std::string stem(name.substr(0, name.find('.', 1)));
-  constexpr std::array<std::string_view, 8> kEmpty = {"kernel", "kernel_lib", "build",  "module",
-                                                      "main",   "index",      "params", "out"};
-  if (slash == std::string_view::npos ||
-      std::find(kEmpty.begin(), kEmpty.end(), stem) == kEmpty.end())
-    return stem;
-  const std::string_view folder = path.substr(0, slash);
-  return std::string(folder.substr(folder.rfind('/') + 1));
-}
+// A kernel's file that appeared late, before Triton had written which kernel it is.
+struct Unnamed {
+  std::string path;
+  std::int64_t t_ns = 0;
+};
 
 struct Watched {
   Watched(const PreparedStore& s, fs::path root, std::vector<fs::path> skip, std::size_t most,
@@ -64,6 +55,7 @@ struct Watched {
   std::uint64_t files = 0;      // new ones: outside, or after ready where nothing is compiled
   std::set<std::string> early;  // new ones, or old ones made anew, before ready
   std::string example;
+  std::vector<Unnamed> unnamed;
   std::vector<std::string> empty;  // of a store of downloads: files without contents so far
 };
 
@@ -137,6 +129,7 @@ struct Census::Impl {
     for (auto& each : watched) {
       Watched& w = *each;
       const std::int64_t began = trace::now_ns();
+      const std::vector<Unnamed> waited = std::exchange(w.unnamed, {});
       // Wall clock to monotonic, anew each time: the wall clock may be set.
       const std::int64_t offset = clock_ns(CLOCK_REALTIME) - trace::now_ns();
       w.watch.look([&](const FreshFile& file) {
@@ -164,6 +157,7 @@ struct Census::Impl {
         }
       });
       w.looked_ns = began;
+      for (const Unnamed& file : waited) named(w, file.path, file.t_ns);
     }
   }
 
@@ -174,13 +168,25 @@ struct Census::Impl {
   void appeared(Watched& w, const FreshFile& file, std::int64_t t_ns) {
     count(w, file.path);
     if (!w.store.compiled) return;
-    const std::string kernel = kernel_of(file.path);
-    const std::size_t slash = file.path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "" : file.path.substr(0, slash);
-    if (!w.said.insert(folder + "/" + kernel).second) return;
+    const std::string side = side_file_of(file.path);
+    std::error_code ec;
+    // It is written last; the next look sees it.
+    if (!side.empty() && w.unnamed.size() < kMostUnnamed &&
+        !fs::exists(fs::symlink_status(w.watch.root() / side, ec))) {
+      w.unnamed.push_back({file.path, t_ns});
+    } else {
+      named(w, file.path, t_ns);
+    }
+  }
+
+  void named(Watched& w, const std::string& path, std::int64_t t_ns) {
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash);
+    if (!w.said.insert(folder + "/" + kernel_of(path)).second) return;
     ++result.compiled_files;
-    compile(t_ns, kFileClock, named_rank(file.path), kernel, w.store.name + ":" + kernel, "",
-            {{"store", w.store.name}, {"path", (w.watch.root() / file.path).string()}});
+    const LateKernel kernel = late_kernel(w.watch.root(), path);
+    compile(t_ns, kFileClock, named_rank(path), kernel.name, w.store.name + ":" + kernel.name,
+            kernel.arch, {{"store", w.store.name}, {"path", (w.watch.root() / path).string()}});
   }
 
   void look_at_processes() {
@@ -234,6 +240,7 @@ struct Census::Impl {
     for (auto& each : watched) {
       Watched& w = *each;
       rebuilt(w);
+      for (const Unnamed& file : std::exchange(w.unnamed, {})) named(w, file.path, file.t_ns);
       for (const std::string& path : w.empty) {
         std::error_code ec;
         const fs::path full = w.watch.root() / path;

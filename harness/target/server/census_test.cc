@@ -135,6 +135,23 @@ TEST_F(CensusTest, LateFilesAreCompilations) {
   }
 }
 
+TEST_F(CensusTest, ALateKernelIsNamedByItsSideFile) {
+  Census census(options({store("triton", dir.path() / "triton")}), emit());
+  census.start();
+  past_the_file_clock();
+  census.ready(trace::now_ns());
+  fs::create_directories(dir.path() / "triton/h2");
+  std::ofstream(dir.path() / "whole")
+      << R"({"name": "add_0d1d", "target": {"backend": "cuda", "arch": 90}})";
+  fs::rename(dir.path() / "whole", dir.path() / "triton/h2/add.json");
+  write(dir.path() / "triton/h2/add.cubin");
+  write(dir.path() / "triton/h3/mul.cubin");  // its side file never comes
+  const CensusResult result = census.stop();
+  EXPECT_EQ(result.compiled_files, 2u);
+  EXPECT_EQ(keys(), (std::vector<std::string>{"triton:add_0d1d", "triton:mul"}));
+  for (const auto& e : events) EXPECT_EQ(e.str("arch"), e.str("kernel") == "mul" ? "" : "sm_90");
+}
+
 TEST_F(CensusTest, WithoutReadyNothingIsLate) {
   Census census(options({store("triton", dir.path() / "triton")}), emit());
   census.start();
