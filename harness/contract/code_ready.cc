@@ -5,6 +5,7 @@
 
 #include "harness/contract/builtin.h"
 #include "harness/contract/fold.h"
+#include "harness/contract/kernel_name.h"
 #include "harness/contract/probe_view.h"
 
 namespace warmgate::contract {
@@ -12,11 +13,13 @@ namespace {
 
 constexpr const char* kCodeReady = "code-ready";
 
-std::string kernels_of(const trace::Event& e) {
+// With the first one's symbol, which a key must keep, or its name.
+std::string kernels_of(const trace::Event& e, bool symbol) {
   const std::vector<std::string> names = e.strings("names");
   if (names.empty()) return "a module without kernels";
   const auto all = static_cast<std::size_t>(e.num("kernels", 1));
-  return names.front() + (all > 1 ? fmt::format(" and {} more", all - 1) : "");
+  return (symbol ? names.front() : kernel_name(names.front())) +
+         (all > 1 ? fmt::format(" and {} more", all - 1) : "");
 }
 
 Finding finding(std::string key, std::string phase, std::size_t event) {
@@ -63,18 +66,17 @@ class CodeReady : public Contract {
 
  private:
   static Finding loaded(const trace::Event& e, std::size_t i, bool captured, bool own) {
-    const std::string kernels = kernels_of(e);
     Finding f = finding((captured ? "capture/"
                          : own    ? "late/"
                                   : "lazy/") +
-                            kernels,
+                            kernels_of(e, true),
                         captured ? "capture" : "serve", i);
     f.expected = captured ? "no code arrives while a stream is captured"
                           : "every kernel was there when the engine said ready";
     f.seen =
         fmt::format("{} of {}", rounded_bytes(e.num("bytes")),
                     own ? "code that the process compiled or read" : "a library, loaded lazily");
-    f.message = fmt::format("{} arrived on the device {} ({})", kernels,
+    f.message = fmt::format("{} arrived on the device {} ({})", kernels_of(e, false),
                             captured ? "inside a capture" : "after ready", f.seen);
     return f;
   }

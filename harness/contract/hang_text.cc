@@ -3,8 +3,27 @@
 #include <fmt/format.h>
 
 #include <tuple>
+#include <vector>
+
+#include "harness/contract/kernel_name.h"
 
 namespace warmgate::contract {
+
+namespace {
+
+// The innermost frame that is the program's own and no library's; the innermost one of all where
+// every frame is a library's.
+std::string own_frame(const std::vector<std::string>& frames) {
+  for (const std::string& frame : frames) {
+    const bool library = frame.find("/site-packages/") != std::string::npos ||
+                         frame.find("/dist-packages/") != std::string::npos ||
+                         frame.find("/lib/python3") != std::string::npos;
+    if (!library) return frame;
+  }
+  return frames.front();
+}
+
+}  // namespace
 
 std::string hang_text(const trace::Event& hang) {
   std::string out;
@@ -13,9 +32,9 @@ std::string hang_text(const trace::Event& hang) {
     add(fmt::format("in {} for {:.1f} s", call, hang.real("inside_s")));
   const auto kernels = hang.strings("kernels");
   if (!kernels.empty())
-    add(fmt::format("kernel {}{}", kernels.front(),
+    add(fmt::format("in kernel {}{}", kernel_name(kernels.front()),
                     kernels.size() > 1 ? fmt::format(" and {} more", kernels.size() - 1) : ""));
-  if (const auto frames = hang.strings("frames"); !frames.empty()) add("at " + frames.front());
+  if (const auto frames = hang.strings("frames"); !frames.empty()) add("at " + own_frame(frames));
   if (!out.empty()) return out;
   const auto waits = text(hang, "waits");
   if (text(hang, "state") == "R") return "running on the CPU";

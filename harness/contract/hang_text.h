@@ -7,8 +7,8 @@
 
 namespace warmgate::contract {
 
-/// "in cuStreamSynchronize for 12.3 s, kernel spin, at step (engine.py:12)" of a `hang` event; what
-/// the kernel has it wait in where nothing better is known; "" if nothing is.
+/// "in cuStreamSynchronize for 12.3 s, in kernel spin, at step (engine.py:12)" of a `hang` event;
+/// what the kernel has it wait in where nothing better is known; "" if nothing is.
 std::string hang_text(const trace::Event& hang);
 
 /// The most telling one of the run with whose it is, "rank 1 was …"; "" if none was gathered.

@@ -18,9 +18,11 @@ TEST(HangText, SaysWhatIsKnownAndTheBestOfIt) {
   EXPECT_EQ(hang_text(hang({{"call", "cuStreamSynchronize"},
                             {"inside_s", 12.34},
                             {"kernels", {"spin", "fill"}},
-                            {"frames", {"step (engine.py:12)", "main (engine.py:40)"}},
+                            {"frames",
+                             {"synchronize (/usr/lib/python3.11/site-packages/torch/cuda.py:9)",
+                              "step (engine.py:12)", "main (engine.py:40)"}},
                             {"waits", "futex"}})),
-            "in cuStreamSynchronize for 12.3 s, kernel spin and 1 more, at step (engine.py:12)");
+            "in cuStreamSynchronize for 12.3 s, in kernel spin and 1 more, at step (engine.py:12)");
   EXPECT_EQ(hang_text(hang({{"state", "S"}, {"waits", "futex"}})), "waiting in futex");
   EXPECT_EQ(hang_text(hang({{"state", "R"}})), "running on the CPU");
   EXPECT_EQ(hang_text(hang({{"pid", 3}})), "");

@@ -50,6 +50,18 @@ TEST(ReadyHonest, WarmupWorkAfterReady) {
   EXPECT_EQ(result.findings[1].key, "dummy step");
 }
 
+TEST(ReadyHonest, WhatAProbeSeesIsHeldAgainstTheLastRankThatIsReady) {
+  TraceBuilder t(2);
+  t.hello(0).hello(1).ready(0);
+  t.add("capture", {{"graph", "0x1"}}, 0, "python");
+  t.trace().events.back().rank.reset();  // of rank 1's process, which a probe cannot know
+  t.ready(1);
+  EXPECT_EQ(judge_named("ready-honest", t).state, State::kKept);
+  t.add("capture", {{"graph", "0x2"}}, 0, "probe");
+  t.trace().events.back().rank.reset();
+  EXPECT_EQ(judge_named("ready-honest", t).state, State::kBroken);
+}
+
 TEST(ReadyHonest, TimesThatCannotBeOrderedProveNothing) {
   TraceBuilder t;
   t.hello().begin("warmup").add("ready", {{"clock", "port"}}).end("warmup");

@@ -71,6 +71,15 @@ class ReadyHonestJudge {
     return it == ready_.end() ? first_ready_ : it->second;
   }
 
+  // Of the rank that said it last.
+  std::size_t last_ready() const {
+    std::size_t out = first_ready_;
+    for (const auto& [rank, i] : ready_) {
+      if (view_.event(i).t_ns > view_.event(out).t_ns) out = i;
+    }
+    return out;
+  }
+
   // Two times are ordered only if they differ by more than both resolutions; equal ones fall back
   // to the order of arrival.
   bool before(std::size_t a, std::size_t b) const {
@@ -104,12 +113,15 @@ class ReadyHonestJudge {
     if (e.ev == "capture") what = "capture";
     if (e.ev == "step" && text(e, "kind") == "dummy") what = "dummy step";
     // What an unfinished phase still does is that phase's finding already.
-    if (what.empty() || !before(ready_for(rank), i) || view_.is_startup(view_.phase(i))) return;
+    // A probe knows no rank: its process may be one that is ready later than the first.
+    const bool whose = e.rank || (e.src != "probe" && e.src != "python");
+    const std::size_t ready = whose ? ready_for(rank) : last_ready();
+    if (what.empty() || !before(ready, i) || view_.is_startup(view_.phase(i))) return;
     Finding f = base(what, std::string(view_.phase(i)), rank);
     f.expected = "nothing of warmup after ready";
     f.seen = what;
     f.message = fmt::format("after ready the engine still did warmup work: {}", what);
-    f.events = {ready_for(rank), i};
+    f.events = {ready, i};
     fold_.add(std::move(f), std::to_string(i));
   }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "harness/contract/builtin.h"
 #include "harness/contract/hang_text.h"
+#include "harness/contract/kernel_name.h"
 #include "harness/contract/probe_view.h"
 
 namespace warmgate::run {
@@ -18,7 +20,8 @@ std::string first_name(const trace::Event& e) {
   const std::vector<std::string> names = e.strings("names");
   if (names.empty()) return "a module without kernels";
   const std::int64_t all = e.num("kernels", 1);
-  return names.front() + (all > 1 ? fmt::format(" and {} more", all - 1) : "");
+  return contract::kernel_name(names.front()) +
+         (all > 1 ? fmt::format(" and {} more", all - 1) : "");
 }
 
 std::string inside(const trace::Event& e) {
@@ -52,13 +55,14 @@ std::optional<double> Live::ready_s() const {
 std::string Live::sums() const {
   std::vector<std::string> parts;
   if (modules_ > 0)
-    parts.push_back(fmt::format("{} modules of {}", modules_, bytes_text(code_bytes_)));
+    parts.push_back(contract::counted(static_cast<std::size_t>(modules_), "module") + " of " +
+                    bytes_text(code_bytes_));
   if (taken_ > 0) {
     parts.push_back(bytes_text(taken_) + " of device memory taken" +
                     (given_ > 0 ? ", " + bytes_text(given_) + " given back" : ""));
   }
   if (compiles_ > 0) parts.push_back(fmt::format("{} compiled", compiles_));
-  if (graphs_ > 0) parts.push_back(fmt::format("{} graphs", graphs_));
+  if (graphs_ > 0) parts.push_back(contract::counted(static_cast<std::size_t>(graphs_), "graph"));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
@@ -83,7 +87,8 @@ std::optional<LiveLine> Live::memory(const trace::Event& e) {
   }
   const std::string where = inside(e);
   if ((!late(e) || bytes < kLarge) && where.empty()) return std::nullopt;
-  return line(e, taken ? Kind::kLate : Kind::kNote,
+  // A framework's allocator fills a graph's own pool inside the capture: usual, and before ready.
+  return line(e, taken && late(e) ? Kind::kLate : Kind::kNote,
               fmt::format("{} of device memory {}{}", bytes_text(bytes),
                           taken ? "taken" : "given back", where));
 }
@@ -137,8 +142,8 @@ std::vector<LiveLine> Live::take(const trace::Event& e) {
     add(Kind::kTrouble, e.str("type") + ": " + e.str("message").substr(0, 300));
   } else if (e.ev == "probe") {
     const std::string status = e.str("status"), reason = e.str("reason");
-    const std::string text =
-        fmt::format("{} probe {}{}", e.src, status, reason.empty() ? "" : ": " + reason);
+    const std::string text = fmt::format("{} probe {}{}", e.src == "probe" ? "cuda" : e.src, status,
+                                         reason.empty() ? "" : ": " + reason);
     // Every process says so; once is enough.
     if (status != "asked" && told_.insert(text).second)
       add(status == "attached" ? Kind::kStep : Kind::kNote, text);

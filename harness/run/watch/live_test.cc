@@ -48,15 +48,15 @@ TEST(Live, SumsBeforeReadyAndTellsEachThingAfterIt) {
   EXPECT_THAT(
       texts(live, event("phase_end", 3, {{"phase", "load"}, {"status", "ok"}}, "log")),
       ElementsAre(
-          "load done in 2.0 s (so far 1 modules of 2.0 KiB, 1.0 GiB of device memory taken)"));
+          "load done in 2.0 s (so far 1 module of 2.00 KiB, 1.00 GiB of device memory taken)"));
   EXPECT_THAT(texts(live, event("ready", 4, {{"clock", "process"}}, "channel")), SizeIs(1));
   EXPECT_DOUBLE_EQ(*live.ready_s(), 4);
   EXPECT_THAT(texts(live, module(5, "memory")),
-              ElementsAre("code compiled or read: compress (2.0 KiB)"));
+              ElementsAre("code compiled or read: compress (2.00 KiB)"));
   EXPECT_THAT(texts(live, module(5, "memory", true)),
               ElementsAre(HasSubstr("of a library, lazily")));
   EXPECT_THAT(texts(live, event("alloc", 6, {{"bytes", 1 << 30}})),
-              ElementsAre("1.0 GiB of device memory taken"));
+              ElementsAre("1.00 GiB of device memory taken"));
   EXPECT_THAT(texts(live, event("alloc", 6, {{"bytes", 1000}})), IsEmpty())
       << "small ones are no news";
   EXPECT_THAT(texts(live, event("ready", 7, {{"clock", "log"}}, "log")), IsEmpty()) << "once";
@@ -85,7 +85,7 @@ TEST(Live, RanksAreNamedOnceThereAreSeveral) {
 TEST(Live, AProbeThatIsInEveryProcessIsToldOnce) {
   Live live(kStart);
   EXPECT_THAT(texts(live, event("probe", 1, {{"status", "attached"}})),
-              ElementsAre("probe probe attached"));
+              ElementsAre("cuda probe attached"));
   EXPECT_THAT(texts(live, event("probe", 2, {{"status", "attached"}})), IsEmpty());
   EXPECT_THAT(texts(live, event("probe", 2, {{"status", "asked"}}, "harness")), IsEmpty());
 }

@@ -89,10 +89,14 @@ class OutputReader : public target::Companion {
 };
 
 // A foreign program owes no word of ours, so what judges those words is left out.
-void judge_watched(verdict::RunRecord& run, const verdict::RunFacts& facts) {
+void judge_watched(verdict::RunRecord& run, const verdict::RunFacts& facts, bool ended_by_us) {
   const contract::Context over{run.trace, nullptr};
   for (const contract::Contract* contract : contract::builtin_contracts()) {
-    if (contract->name() != "protocol") run.contracts.push_back(contract::judge(*contract, over));
+    // Nor can one that is ended in the middle clear away what it would have.
+    if (contract->name() == "protocol" ||
+        (ended_by_us && contract->name() == "nothing-left-behind"))
+      continue;
+    run.contracts.push_back(contract::judge(*contract, over));
   }
   verdict::classify(facts, contract::view_of(over), run);
   verdict::collect_figures(contract::view_of(over), run);
@@ -164,7 +168,7 @@ Watched watch(const WatchOptions& options, const target::CancelToken& cancel,
   if (!options.probes.empty())
     out.run.trace.events.push_back(
         trace::harness_event("probe", {{"status", "asked"}, {"probes", options.probes}}));
-  judge_watched(out.run, facts);
+  judge_watched(out.run, facts, result.finished || result.interrupted);
   return out;
 }
 
