@@ -69,10 +69,10 @@ int main() {
   check(cudaFree(nullptr), "context");
   std::size_t free_bytes = 0, total = 0;
   check(cudaMemGetInfo(&free_bytes, &total), "memory");
-  // Weights: 2 GiB out of pageable memory.
+  // Weights: 10 GiB out of pageable memory.
   const std::size_t piece = std::size_t{256} << 20;
   std::vector<char> host(piece, 1);
-  std::vector<char*> weights(8);
+  std::vector<char*> weights(40);
   for (char*& each : weights) {
     check(cudaMalloc(&each, piece), "allocation");
     check(cudaMemcpy(each, host.data(), piece, cudaMemcpyHostToDevice), "copy");
