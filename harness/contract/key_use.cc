@@ -1,29 +1,13 @@
 #include "harness/contract/key_use.h"
 
-#include <algorithm>
-#include <limits>
-
 #include "harness/contract/fold.h"
+#include "harness/contract/processes.h"
 
 namespace warmgate::contract {
 namespace {
 
 void prove(std::vector<std::size_t>& events, std::size_t i) {
   if (events.size() < kMaxProof) events.push_back(i);
-}
-
-// When the last of those that say it was ready. A plugin inside a worker knows of the worker's
-// phases, not of serving, so this decides whether what it saw was late.
-std::int64_t all_ready_ns(const View& view) {
-  std::int64_t out = std::numeric_limits<std::int64_t>::max();
-  bool any = false;
-  for (std::size_t i = 0; i < view.size(); ++i) {
-    const trace::Event& e = view.event(i);
-    if (!says_ready(e)) continue;
-    out = any ? std::max(out, e.t_ns) : e.t_ns;
-    any = true;
-  }
-  return out;
 }
 
 // A file that appeared in Triton's cache and the compilation that wrote it are one thing; the
@@ -54,7 +38,7 @@ bool is_warmed_compile(const View& view, std::size_t i) {
 
 KeyUse key_use(const View& view) {
   KeyUse use;
-  const std::int64_t all_ready = all_ready_ns(view);
+  const Processes processes(view);
   std::set<int> ready;
   for (std::size_t i = 0; i < view.size(); ++i) {
     const trace::Event& e = view.event(i);
@@ -81,13 +65,15 @@ KeyUse key_use(const View& view) {
     if (e.ev != "compile" || e.src == "harness") continue;
     const std::string key(text(e, "key"));
     const bool plugin = e.src == "python";
-    const bool after = plugin && e.t_ns > all_ready;
+    // It knows of the worker's phases, not of serving: what it saw was late by when ready was said.
+    const bool after = plugin && processes.after_ready(e);
+    const int rank = plugin ? processes.rank(e).value_or(0) : rank_of(e);
     if (!after && is_warmed_compile(view, i)) {
       KeyUse::Warmed& warmed = use.warmed[key];
       warmed.kernel = text(e, "kernel");
       warmed.compiled = true;
-      warmed.ranks.insert(rank_of(e));
-      if (text(e, "status") == "ok") warmed.ok_ranks.insert(rank_of(e));
+      warmed.ranks.insert(rank);
+      if (text(e, "status") == "ok") warmed.ok_ranks.insert(rank);
       prove(warmed.events, i);
     }
     const bool serving = plugin ? after
@@ -98,7 +84,7 @@ KeyUse key_use(const View& view) {
       late.kernel = text(e, "kernel");
       late.phase = after ? std::string_view("serve") : view.phase(i);
       late.by_plugin = late.by_plugin || plugin;
-      late.ranks.insert(rank_of(e));
+      late.ranks.insert(rank);
       prove(late.events, i);
     }
   }

@@ -246,6 +246,35 @@ TEST(KeysCovered, WhatAPluginSawBeforeReadyIsNotLateWhateverThePhase) {
   EXPECT_EQ(judge_named("keys-covered", never).state, State::kNotObserved);
 }
 
+// Two workers of one command: a plugin knows its pid, the engine's hello whose that is.
+TraceBuilder two_workers(std::int64_t pid, const std::string& ev, json body) {
+  TraceBuilder t;
+  for (int rank : {0, 1}) t.hello(rank, {"phase_begin", "phase_end", "ready", "step", "compile"});
+  t.add("probe", {{"status", "attached"}}, -1, "python");
+  t.begin("warmup", 0).end("warmup", 0).ready(0).begin("serve", 0);
+  body["pid"] = pid;
+  t.add(ev, std::move(body), -1, "python");
+  t.begin("warmup", 1).end("warmup", 1).ready(1).begin("serve", 1);
+  t.add("step", {{"id", 1}, {"kind", "real"}, {"rows", 1}, {"requests", 1}}, 1);
+  return t;
+}
+
+TEST(KeysCovered, OneWorkersReadyIsNotTheOthers) {
+  const auto compiled_by = [](std::int64_t pid) {
+    return two_workers(pid, "compile",
+                       {{"kernel", "k"},
+                        {"key", "k{}"},
+                        {"arch", "sm_90"},
+                        {"source", "compiler"},
+                        {"status", "ok"}});
+  };
+  const Result late = judge_named("keys-covered", compiled_by(100));
+  ASSERT_EQ(late.findings.size(), 1u);
+  EXPECT_EQ(late.findings[0].rank, 0);
+  EXPECT_EQ(judge_named("keys-covered", compiled_by(101)).findings.size(), 0u) << "not ready yet";
+  EXPECT_EQ(judge_named("keys-covered", compiled_by(7)).findings.size(), 0u) << "before the last";
+}
+
 TEST(KeysCovered, TheFileOfACompilationThatWasSeenIsNotToldAgain) {
   Plugin t;
   t.ready();
