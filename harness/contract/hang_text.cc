@@ -43,9 +43,11 @@ std::string hang_text(const trace::Event& hang) {
 
 std::string most_telling_hang(const View& view) {
   const trace::Event* best = nullptr;
+  // A parent that waits for its children says least.
   auto weight = [](const trace::Event& e) {
+    const auto waits = text(e, "waits");
     return std::tuple(!e.strings("kernels").empty(), e.real("inside_s"),
-                      !e.strings("frames").empty());
+                      !e.strings("frames").empty(), waits != "wait4" && waits != "waitid");
   };
   for (const trace::Event* each : view.trace().of("hang")) {
     if (!hang_text(*each).empty() && (best == nullptr || weight(*each) > weight(*best)))

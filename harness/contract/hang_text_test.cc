@@ -47,5 +47,14 @@ TEST(HangText, TheMostTellingProcessIsTheReasonAndAllAreNotes) {
   EXPECT_THAT(notes, ::testing::Contains(HasSubstr("sh (pid 7) was waiting in wait4")));
 }
 
+TEST(HangText, AParentThatWaitsForItsChildrenSaysLeast) {
+  TraceBuilder t;
+  t.hello();
+  t.add("hang", {{"pid", 7}, {"state", "S"}, {"waits", "wait4"}}, 0, "harness");
+  t.add("hang", {{"pid", 8}, {"state", "S"}, {"waits", "futex"}}, 0, "harness");
+  t.add("hang", {{"pid", 9}, {"state", "S"}, {"waits", "waitid"}}, 0, "harness");
+  EXPECT_EQ(most_telling_hang(View(t.trace())), "rank 0 was waiting in futex");
+}
+
 }  // namespace
 }  // namespace warmgate::contract

@@ -32,12 +32,12 @@ double seconds(std::int64_t from, std::int64_t to) {
   return static_cast<double>(elapsed_ns(from, to)) / 1e9;
 }
 
-struct Member {
+struct Answering {
   std::optional<std::size_t> health, too_early, served;
   std::map<std::int64_t, std::size_t> alone;  // ordinal → request that went alone and was served
 };
 
-std::optional<Finding> refused(const View& view, int rank, const Member& member) {
+std::optional<Finding> refused(const View& view, int rank, const Answering& member) {
   if (!member.health || !member.too_early) return std::nullopt;
   const trace::Event& health = view.event(*member.health);
   const trace::Event& request = view.event(*member.too_early);
@@ -55,7 +55,7 @@ std::optional<Finding> refused(const View& view, int rank, const Member& member)
   return f;
 }
 
-std::optional<Finding> slow_second(const View& view, int rank, const Member& member) {
+std::optional<Finding> slow_second(const View& view, int rank, const Answering& member) {
   const auto second = member.alone.find(2), third = member.alone.find(3);
   if (second == member.alone.end() || third == member.alone.end()) return std::nullopt;
   const trace::Event& a = view.event(second->second);
@@ -74,11 +74,11 @@ std::optional<Finding> slow_second(const View& view, int rank, const Member& mem
 }  // namespace
 
 std::vector<Finding> served_at_ready(const View& view) {
-  std::map<int, Member> members;
+  std::map<int, Answering> members;
   const int unnamed = view.trace().world <= 1 ? 0 : -1;
   for (std::size_t i = 0; i < view.size(); ++i) {
     const trace::Event& e = view.event(i);
-    Member& member = members[rank_of(e, unnamed)];
+    Answering& member = members[rank_of(e, unnamed)];
     if (e.ev == "ready" && text(e, "clock") == "health") {
       if (!member.health) member.health = i;
     } else if (e.ev == "request" && member.health) {

@@ -88,6 +88,23 @@ class OutputReader : public target::Companion {
   bool ready_ = false, finished_ = false;
 };
 
+// Phases that were under way when we ended it for having seen enough are over, not failed.
+void close_phases(trace::Trace& trace) {
+  std::map<std::pair<std::string, std::string>, trace::Event> open;
+  for (const trace::Event& e : trace.events) {
+    const std::pair key(e.source, e.str("phase"));
+    if (e.ev == "phase_begin") open[key] = e;
+    if (e.ev == "phase_end") open.erase(key);
+  }
+  for (auto& [key, begun] : open) {
+    trace::Event end = begun;
+    end.ev = "phase_end";
+    end.t_ns = trace.events.back().t_ns;
+    end.body = {{"phase", key.second}, {"status", "ok"}, {"inferred", true}};
+    trace.events.push_back(std::move(end));
+  }
+}
+
 // A foreign program owes no word of ours, so what judges those words is left out.
 void judge_watched(verdict::RunRecord& run, const verdict::RunFacts& facts, bool ended_by_us) {
   const contract::Context over{run.trace, nullptr};
@@ -165,10 +182,12 @@ Watched watch(const WatchOptions& options, const target::CancelToken& cancel,
   out.run.scenario = "watch";
   out.run.wall_s = result.wall_s;
   out.run.trace = std::move(result.trace);
+  const bool ended_by_us = result.finished || (result.interrupted && out.ready_s);
+  if (ended_by_us) close_phases(out.run.trace);
   if (!options.probes.empty())
     out.run.trace.events.push_back(
         trace::harness_event("probe", {{"status", "asked"}, {"probes", options.probes}}));
-  judge_watched(out.run, facts, result.finished || result.interrupted);
+  judge_watched(out.run, facts, ended_by_us);
   return out;
 }
 

@@ -70,6 +70,22 @@ exit 1)");
   EXPECT_EQ(seen.watched.run.outcome, verdict::Outcome::kCrashed);
 }
 
+TEST(Watch, WhatItEndsAtReadyIsNotBlamedForWhatWasUnderWay) {
+  WatchOptions options;
+  options.until_ready = true;
+  const Seen seen = watch_shell(R"(
+say() { printf '%s\n' "$1" >> "$WARMGATE_EVENTS_DIR/h.1.1.jsonl"; }
+touch "$TMPDIR/left"
+say '{"ev":"hello","t":1,"schema":"events/1.0","engine":"e","pid":1,"rank":0,"world":1,"emits":["phase_begin","phase_end","ready"]}'
+say '{"ev":"phase_begin","t":2,"rank":0,"phase":"load"}'
+say '{"ev":"phase_end","t":3,"rank":0,"phase":"load","status":"ok"}'
+say '{"ev":"ready","t":4,"rank":0,"clock":"process"}'
+say '{"ev":"phase_begin","t":5,"rank":0,"phase":"serve"}'
+exec sleep 60)",
+                                options);
+  EXPECT_EQ(seen.watched.run.outcome, verdict::Outcome::kPassed) << seen.watched.run.reason;
+}
+
 TEST(Watch, WhatCannotBeStartedIsNoFailureOfTheCommands) {
   WatchOptions options;
   options.argv = {"/nonexistent/engine"};
