@@ -90,9 +90,11 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& as
   const bool boxed = artefact != nullptr && !artefact->container.empty();
   if (boxed) inject(without(options.probes, "python"), spec);
   if (asked_for(options.probes, "spans")) {
-    receive_spans(variant.target.server ? preset_of(*variant.target.server, options.fixtures).spans
-                                        : target::SpanFacts{},
-                  prepared);
+    prepared.inner = std::move(prepared.companion);
+    prepared.companion = receive_spans(
+        variant.target.server ? preset_of(*variant.target.server, options.fixtures).spans
+                              : target::SpanFacts{},
+        spec);
   }
   if (artefact != nullptr) {
     const bool command = variant.target.kind == scenario::Target::Kind::kCommand;

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <string>
+
 #include "harness/target/spans/companion.h"
 
 namespace warmgate::run {
@@ -18,9 +21,10 @@ std::string with_endpoint(std::string text, const std::string& endpoint) {
 
 }  // namespace
 
-void receive_spans(const target::SpanFacts& facts, Prepared& prepared) {
+std::unique_ptr<target::Companion> receive_spans(const target::SpanFacts& facts,
+                                                 target::TargetSpec& spec) {
   target::PortLease lease = target::PortLease::free_port("127.0.0.1");
-  for (target::WorkerSpec& worker : prepared.spec.workers) {
+  for (target::WorkerSpec& worker : spec.workers) {
     const std::string endpoint = fmt::format("http://127.0.0.1:{}{}", lease.port(),
                                              target::SpanReceiver::path_of(worker.rank));
     // opentelemetry.io, "OpenTelemetry Protocol Exporter" and "SDK environment variables". Batches
@@ -39,9 +43,9 @@ void receive_spans(const target::SpanFacts& facts, Prepared& prepared) {
       worker.argv.push_back(with_endpoint(word, endpoint));
     }
   }
-  prepared.inner = std::move(prepared.companion);
-  prepared.companion = target::make_span_companion(facts, std::move(lease), prepared.inner.get());
-  prepared.spec.companion = prepared.companion.get();
+  auto out = target::make_span_companion(facts, std::move(lease), spec.companion);
+  spec.companion = out.get();
+  return out;
 }
 
 }  // namespace warmgate::run

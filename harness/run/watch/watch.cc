@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <memory>
 
 #include "harness/contract/builtin.h"
 #include "harness/contract/view.h"
@@ -10,10 +11,12 @@
 #include "harness/run/inject.h"
 #include "harness/run/run_dir.h"
 #include "harness/run/secrets.h"
+#include "harness/run/spans.h"
 #include "harness/scenario/problems.h"
 #include "harness/target/companion.h"
 #include "harness/target/server/log_follower.h"
 #include "harness/trace/secrets.h"
+#include "harness/trace/span_phases.h"
 #include "harness/trace/wire.h"
 #include "harness/verdict/figures.h"
 #include "harness/verdict/outcome.h"
@@ -155,6 +158,8 @@ Watched watch(const WatchOptions& options, const target::CancelToken& cancel,
   inject(options.probes, spec);
   OutputReader reader(options, grammars ? &*grammars : nullptr, print);
   spec.companion = &reader;
+  std::unique_ptr<target::Companion> spans;
+  if (asked_for(options.probes, "spans")) spans = receive_spans({}, spec);
 
   Live live(trace::now_ns());
   spec.on_event = [&](const trace::Event& event) {
@@ -187,6 +192,7 @@ Watched watch(const WatchOptions& options, const target::CancelToken& cancel,
   if (!options.probes.empty())
     out.run.trace.events.push_back(
         trace::harness_event("probe", {{"status", "asked"}, {"probes", options.probes}}));
+  trace::merge_spans(out.run.trace, out.ready_s.has_value());
   judge_watched(out.run, facts, ended_by_us);
   return out;
 }

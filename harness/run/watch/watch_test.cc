@@ -86,6 +86,22 @@ exec sleep 60)",
   EXPECT_EQ(seen.watched.run.outcome, verdict::Outcome::kPassed) << seen.watched.run.reason;
 }
 
+TEST(Watch, SpansOfTheCommandAreReceived) {
+  WatchOptions options;
+  options.probes = {"spans"};
+  const Seen seen = watch_shell(R"(exec python3 -c '
+import json, os, time, urllib.request
+now = time.time_ns()
+span = {"name": "load", "startTimeUnixNano": str(now - 1000000), "endTimeUnixNano": str(now)}
+body = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}).encode()
+where = os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
+urllib.request.urlopen(urllib.request.Request(where, body, {"Content-Type": "application/json"}))
+')",
+                                options);
+  EXPECT_EQ(seen.watched.run.trace.of("span").size(), 1u) << seen.watched.run.reason;
+  EXPECT_EQ(seen.watched.run.trace.of("phase_begin").size(), 1u);
+}
+
 TEST(Watch, WhatCannotBeStartedIsNoFailureOfTheCommands) {
   WatchOptions options;
   options.argv = {"/nonexistent/engine"};
