@@ -27,6 +27,7 @@ int repeat_bundle(const CommandLine& line, Console& console) {
   if (run.repeat == 1) run.repeat = then.repeat;
   if (run.jobs == 0) run.jobs = then.jobs;
   if (run.today.empty()) run.today = then.today;
+  if (run.probes.empty()) run.probes = then.probes;
   run.expect = run.expect && then.expect;
   run.no_cache = run.no_cache || (then.no_cache && run.cache_dir.empty());
   run.metrics.insert(run.metrics.begin(), then.metrics.begin(), then.metrics.end());

@@ -138,6 +138,7 @@ OpenBundle open_bundle(const fs::path& path) {
   options.repeat = std::clamp(checked(call, "repeat", 1, file), 1, 100000);
   options.jobs = std::clamp(checked(call, "jobs", 0, file), 0, 4096);
   options.no_cache = checked(call, "no_cache", false, file);
+  options.probes = texts_of(call, "probes");  // unknown ones are refused as --probe refuses them
   options.today = text_of(call, "today");
   const double timeout = checked(call, "timeout_s", 0.0, file);
   if (timeout > 0 && timeout < 1e7) options.timeout_s = timeout;

@@ -34,7 +34,9 @@ class Bundles : public ::testing::Test {
     trace_.events.push_back(trace::harness_event(
         "request", {{"id", 1}, {"ok", true}, {"prompt", "tell me"}, {"prompt_tokens", 7}}));
     Kept kept;
-    kept.call = call_json("run", {scenario_.path}, {}, {});
+    Options options;
+    options.probes = {"cuda", "python"};
+    kept.call = call_json("run", {scenario_.path}, {}, options);
     kept.environment = {{"schema", "environment/1.0"}, {"caches", json::array()}};
     kept.report = "{\"schema\": \"report/1.1\"}\n";
     kept.scenarios = {&scenario_};
@@ -99,6 +101,7 @@ TEST_F(Bundles, HoldWhatRepeatsTheRunAndNoMore) {
   EXPECT_THAT(made.left_out, Contains(HasSubstr("data.txt: name it by that path")));
   const OpenBundle open = open_bundle(file);
   EXPECT_EQ(open.verb, "run");
+  EXPECT_THAT(open.options.probes, ::testing::ElementsAre("cuda", "python"));
   ASSERT_EQ(open.scenarios.size(), 1u);
   EXPECT_EQ(read_whole(open.scenarios[0]), kYaml);
   const fs::path folder = open.scenarios[0].parent_path();

@@ -281,6 +281,7 @@ json call_json(const std::string& verb, const std::vector<fs::path>& files,
   out["jobs"] = options.jobs;
   out["jit"] = to_string(options.jit);
   out["no_cache"] = options.no_cache;
+  out["probes"] = options.probes;
   out["today"] = options.today;
   out["timeout_s"] = options.timeout_s ? json(*options.timeout_s) : json(nullptr);
   for (const auto& [name, list] :
