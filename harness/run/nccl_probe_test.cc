@@ -18,10 +18,10 @@ TEST_F(NcclProbe, AHungRunNamesTheMemberThatNeverCamePastAllLines) {
                              " \"$NCCL_PROFILER_PLUGIN\" 4 rank 0 &\nwait\n");
   options_.probes = {"nccl"};
   options_.settle_s = 0.1;  // the shell's children do not hear that it is ended
-  // Until a second before its deadline a run counts as going on.
+  // A hang is confirmed by a run with twice the deadline; until a second before it a run goes on.
   const auto run =
       run_one(put("s.yaml", "scenario: ranks\ntarget:\n  command:\n    argv: [" + ranks.string() +
-                                "]\n    deadlines: {default: 2 s}\n"));
+                                "]\n    deadlines: {default: 1 s}\n"));
   EXPECT_EQ(run.outcome, verdict::Outcome::kHung);
   const contract::Result* judged = verdict::find_result(run, "ranks-agree");
   ASSERT_NE(judged, nullptr);
