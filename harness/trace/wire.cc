@@ -162,9 +162,9 @@ Line& Line::numbers(std::string_view k, const std::vector<std::int64_t>& values)
   return *this;
 }
 
-Line& Line::raw(std::string_view k, std::string_view json) {
+Line& Line::raw(std::string_view k, std::string_view made) {
   key(k);
-  text_ += json;
+  text_ += made;
   return *this;
 }
 
