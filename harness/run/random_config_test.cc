@@ -90,7 +90,8 @@ constexpr int kConfigurations = 240;
 // What only a server that is looked at from outside, or a process with a probe in it, can break.
 bool of_servers(std::string_view contract) {
   return contract == "code-ready" || contract == "memory-kept" || contract == "stores-declared" ||
-         contract == "speculation-live" || contract == "answers-differ";
+         contract == "speculation-live" || contract == "answers-differ" ||
+         contract == "spans-agree";
 }
 
 TEST_F(RandomConfigurations, BreakNoContract) {
