@@ -51,7 +51,7 @@ struct CommandLine {
   std::optional<int> ended;          // explain: exit status as a shell says it, 137 = SIGKILL
 
   run::WatchOptions watch;
-  bool no_probe = false;  // watch
+  bool no_probe = false;      // watch
   std::string target_preset;  // doctor: of which engine; "" = the machine alone
 
   std::set<std::string> with;      // bundle: caches cores prompts

@@ -47,8 +47,9 @@ std::string missing(const contract::ChannelInfo& channel, const target::ServerPr
   }
   if (channel.probe.empty()) return "";
   const auto& all = probes();
-  const auto probe = std::find_if(all.begin(), all.end(),
-                                  [&](const InjectedProbe& each) { return each.name == channel.probe; });
+  const auto probe = std::find_if(all.begin(), all.end(), [&](const InjectedProbe& each) {
+    return each.name == channel.probe;
+  });
   if (probe == all.end()) return "this build has no such probe";
   const std::string file = lacks(machine, "probe " + probe->name);
   if (!file.empty()) return file;

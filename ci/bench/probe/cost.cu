@@ -1,5 +1,5 @@
-// One start of a small CUDA program, measured from inside: what ci/bench/probe/cost compares with and
-// without the probe. Prints one line of JSON.
+// One start of a small CUDA program, measured from inside: what ci/bench/probe/cost compares with
+// and without the probe. Prints one line of JSON.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -36,7 +36,8 @@ double since_spawn_ms() {
   const char* spawned = std::getenv("COST_SPAWN_NS");  // CLOCK_MONOTONIC, as steady_clock's
   if (spawned == nullptr) return 0;
   const auto now = Clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::milli>(now - std::chrono::nanoseconds(std::atoll(spawned)))
+  return std::chrono::duration<double, std::milli>(now -
+                                                   std::chrono::nanoseconds(std::atoll(spawned)))
       .count();
 }
 
@@ -123,7 +124,8 @@ int main() {
     launches.push_back(us(begin) / 50);
     check(cudaStreamSynchronize(stream), "wait");
   }
-  std::printf("{\"start_ms\": %.3f, \"free_bytes\": %zu, \"replay_us\": %.3f, \"tiny_us\": %.3f, "
-              "\"queued_us\": %.3f, \"launch_us\": %.4f}\n",
-              start_ms, free_bytes, median(alone), median(tiny_alone), median(queued), median(launches));
+  std::printf(
+      "{\"start_ms\": %.3f, \"free_bytes\": %zu, \"replay_us\": %.3f, \"tiny_us\": %.3f, "
+      "\"queued_us\": %.3f, \"launch_us\": %.4f}\n",
+      start_ms, free_bytes, median(alone), median(tiny_alone), median(queued), median(launches));
 }
