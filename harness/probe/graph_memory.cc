@@ -21,6 +21,7 @@ const Block* block_with(const GraphMemory::Blocks& blocks, std::uint64_t address
 
 void GraphMemory::launched(std::uint64_t number, const void* function, void** arguments,
                            const std::vector<ParamInfo>& info, const Blocks& blocks) {
+  ++kernels_[number];
   if (arguments == nullptr || function == nullptr) return;
   for (const ParamInfo ask : info) {
     std::size_t index = 0;
@@ -36,6 +37,13 @@ void GraphMemory::launched(std::uint64_t number, const void* function, void** ar
     }
     if (index > 0) return;  // it knew the function
   }
+}
+
+GraphMemory::Size GraphMemory::size_of(std::uint64_t number) const {
+  const auto kernels = kernels_.find(number);
+  const auto blocks = captures_.find(number);
+  return {kernels == kernels_.end() ? 0 : kernels->second,
+          blocks == captures_.end() ? 0 : blocks->second.size()};
 }
 
 void GraphMemory::instantiated(std::uint64_t number, std::uint64_t exec) {

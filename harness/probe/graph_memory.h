@@ -33,11 +33,17 @@ class GraphMemory {
   /// A capture became an executable graph; each may become several.
   void instantiated(std::uint64_t number, std::uint64_t exec);
   void destroyed(std::uint64_t exec) { execs_.erase(exec); }
+  /// What was launched into a capture: kernels, and the blocks that they name.
+  struct Size {
+    std::size_t kernels = 0, blocks = 0;
+  };
+  Size size_of(std::uint64_t number) const;
   /// The graphs that live and name this block.
   std::vector<std::uint64_t> naming(std::uint64_t block_id) const;
 
  private:
   std::map<std::uint64_t, std::set<std::uint64_t>> captures_, execs_;  // → ids of blocks
+  std::map<std::uint64_t, std::size_t> kernels_;                       // of each capture
 };
 
 }  // namespace warmgate::probe

@@ -268,6 +268,7 @@ void Observer::freed(std::string_view pool, std::uint64_t key) {
 
 void Observer::instantiated(std::uint64_t exec, std::uint64_t graph, std::int64_t took_ns) {
   std::uint64_t capture = 0;
+  GraphMemory::Size size;
   {
     const std::lock_guard lock(mutex_);
     replayed_[exec] = false;
@@ -275,11 +276,17 @@ void Observer::instantiated(std::uint64_t exec, std::uint64_t graph, std::int64_
     if (it != capture_of_graph_.end()) {
       capture = it->second;
       graph_memory_.instantiated(capture, exec);
+      size = graph_memory_.size_of(capture);
     }
   }
   trace::Line line = Report::line("graph");
   line.str("graph", handle(exec)).str("status", "instantiated").real("ms", ms(took_ns));
   if (capture != 0) line.num("capture", static_cast<std::int64_t>(capture));
+  // Launches are listened to in a capture only where arguments can be read.
+  if (capture != 0 && !options_.parameters.empty()) {
+    line.num("kernels", static_cast<std::int64_t>(size.kernels))
+        .num("blocks", static_cast<std::int64_t>(size.blocks));
+  }
   report_.send("graph", line);
 }
 

@@ -41,8 +41,9 @@ struct ObserverOptions {
 };
 
 /// Events: `context`, `module` (code arrived on the device: bytes, hash, kernels, names, origin),
-/// `load` (the call that brought it, with ms), `alloc`, `free`, `capture`, `graph`, `replay` (first
-/// of each graph), `first_launch` (of each kernel, if asked for; once more after ready), `sync`
+/// `load` (the call that brought it, with ms), `alloc`, `free`, `capture`, `graph` (kernels: how
+/// many were launched into its capture; blocks: of memory that they name), `replay` (first of each
+/// graph), `first_launch` (of each kernel, if asked for; once more after ready), `sync`
 /// (inside a capture only). What happens while a stream is captured carries `in_capture`: own (the
 /// thread that captures) or other (a thread beside it; only of a global capture). A `free` of
 /// memory that kernels of a living graph name carries `named_by`, the graphs.

@@ -204,6 +204,9 @@ TEST(Probe, MemoryGivenBackUnderALivingGraphIsNamed) {
   driver.call("cuMemFree_v2", &named);
   driver.call("cuGraphExecDestroy", &of_graph);
   const trace::Trace trace = heard.events();
+  ASSERT_FALSE(trace.of("graph").empty());
+  EXPECT_EQ(trace.of("graph")[0]->num("kernels"), 1) << "what is launched before and after is none";
+  EXPECT_EQ(trace.of("graph")[0]->num("blocks"), 1);
   const auto frees = trace.of("free");
   ASSERT_EQ(frees.size(), 3u);
   EXPECT_THAT(frees[0]->strings("named_by"), ElementsAre());
