@@ -27,7 +27,9 @@ void add_watch(CLI::App& app, CommandLine& line, WatchRaw raw) {
                    "a line of its output that holds this text says that it is ready; default: the "
                    "log of an engine that explain knows, or its own events")
       ->type_name("TEXT");
-  watch->add_option("--timeout", raw.timeout, "end it after this long, e.g. 90 or 5min")
+  watch
+      ->add_option("--timeout", raw.timeout,
+                   "end it after this long, e.g. 90 or 5min: a hang, unless it was ready by then")
       ->type_name("TIME");
   watch->add_flag("--output", line.watch.output, "also what it prints");
   watch
@@ -36,9 +38,12 @@ void add_watch(CLI::App& app, CommandLine& line, WatchRaw raw) {
       ->type_name("FILE|-");
   watch->add_flag("-q,--quiet", raw.quiet, "the answer alone");
   watch->footer(
-      "0 it started, or ended well, and nothing was found   1 it did not, or something was\n"
+      "0 it was ready, or ended well where ready was not waited for, and nothing was found   1 it\n"
+      "did not, or something was\n"
       "2 bad usage   4 it could not be started   130 interrupted before it was ready\n"
-      "Interrupted after it was ready it is ended, and judged by what was seen.\n"
+      "Interrupted after it was ready it is ended, and judged by what was seen. Its stdin is "
+      "empty, its\n"
+      "TMPDIR a folder of the run; what a program of one's own owes by protocol is not judged.\n"
       "Examples:\n"
       "  warmgate watch -- vllm serve MODEL --load-format dummy\n"
       "  warmgate watch --until-ready --timeout 10min --json start.json -- ./serve.sh\n"

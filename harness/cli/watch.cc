@@ -5,6 +5,7 @@
 #include "harness/cli/session.h"
 #include "harness/run/inject.h"
 #include "harness/run/watch/watch.h"
+#include "reports/log_excerpt.h"
 #include "reports/printer.h"
 
 namespace warmgate::cli {
@@ -86,6 +87,13 @@ Json to_json(const run::Watched& seen, const std::vector<LiveLine>& lines,
                                 {"findings", findings_of(each.findings)},
                                 {"notes", findings_of(each.notes)}});
   }
+  out["hang"] = Json::array();
+  for (const trace::Event& each : seen.run.trace.events) {
+    if (each.ev != "hang" && each.ev != "stack") continue;
+    Json row = each.body.to_json();
+    row["ev"] = each.ev;
+    out["hang"].push_back(std::move(row));
+  }
   out["lines"] = Json::array();
   for (const LiveLine& line : lines)
     out["lines"].push_back(
@@ -104,17 +112,33 @@ int code_of(const run::Watched& seen) {
   using verdict::Outcome;
   if (seen.interrupted && !seen.ready_s) return 130;
   if (seen.run.outcome == Outcome::kInfra) return 4;
+  if (seen.never_ready) return 1;
   return seen.run.outcome == Outcome::kPassed && !broken(seen) ? 0 : 1;
+}
+
+// The lines around what broke; what it prints is not shown otherwise.
+void show_log(reports::Printer& out, const verdict::RunRecord& run) {
+  const auto excerpt = reports::log_excerpt(run, nullptr);
+  if (!excerpt) return;
+  out.paragraph(2, excerpt->source + ":", Tone::kQuiet);
+  for (const std::string& line : excerpt->lines) out.row(4, out.cell(line, Tone::kQuiet));
 }
 
 void show_end(reports::Printer& out, const run::Watched& seen, bool quiet) {
   if (!quiet) out.blank();
   const bool well = code_of(seen) == 0;
+  if (seen.interrupted && !seen.ready_s) {
+    out.paragraph(0, "interrupted before it was ready", Tone::kBad);
+    return;
+  }
   const std::string ready = seen.ready_s ? fmt::format("ready after {:.1f} s", *seen.ready_s)
                                          : std::string("it was never said to be ready");
-  const std::string reason = seen.run.reason.empty() ? "" : ": " + seen.run.reason;
+  // Of a command that said no phase nothing is known but its end.
+  const bool passed = seen.run.outcome == verdict::Outcome::kPassed;
+  const std::string reason = seen.run.reason.empty() || passed ? "" : ": " + seen.run.reason;
   out.paragraph(0, fmt::format("{}{}; {}", verdict::to_string(seen.run.outcome), reason, ready),
                 well ? Tone::kGood : Tone::kBad);
+  if (!passed && !quiet) show_log(out, seen.run);
   for (const contract::Result& each : seen.run.contracts) {
     for (const contract::Finding& finding : each.findings)
       out.paragraph(2, each.contract + ": " + finding.message, Tone::kBad, "", 2);
@@ -156,7 +180,7 @@ int watch_command(const CommandLine& line, Console& console) {
         },
         [&](std::string_view text) {
           print([&](reports::Printer& out) {
-            out.paragraph(0, text, Tone::kQuiet, "           | ", 13);
+            out.row(0, out.cell("           | ", Tone::kQuiet) + out.cell(text));
           });
         });
   });

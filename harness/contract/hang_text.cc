@@ -47,7 +47,8 @@ std::string most_telling_hang(const View& view) {
   auto weight = [](const trace::Event& e) {
     const auto waits = text(e, "waits");
     return std::tuple(!e.strings("kernels").empty(), e.real("inside_s"),
-                      !e.strings("frames").empty(), waits != "wait4" && waits != "waitid");
+                      !e.strings("frames").empty() && !e.flag("idle"), !e.strings("frames").empty(),
+                      waits != "wait4" && waits != "waitid");
   };
   for (const trace::Event* each : view.trace().of("hang")) {
     if (!hang_text(*each).empty() && (best == nullptr || weight(*each) > weight(*best)))

@@ -51,7 +51,7 @@ std::string ProbeView::limit() const {
 std::optional<Result> ProbeView::not_judged(std::string_view contract, bool ready_needed) const {
   if (events_.empty() && asked_)
     return not_observed(contract, {}, "no process that uses CUDA had the probe in it");
-  if (events_.empty()) return not_applicable(contract, "no probe was asked for");
+  if (events_.empty()) return not_applicable(contract, "the CUDA probe was not asked for");
   if (!attached_)
     return not_observed(
         contract, {},

@@ -130,6 +130,21 @@ class Starts : public Contract {
   }
 
  private:
+  // Faults that nobody died of: an exception that ended a thread and not its process.
+  static std::vector<Finding> survived(const View& view) {
+    std::vector<Finding> out;
+    for (std::size_t i = 0; i < view.size() && out.size() < kMostHangs; ++i) {
+      const trace::Event& e = view.event(i);
+      if (e.ev != "fault" || e.src != "python" || is_writer_limit(e)) continue;
+      out.push_back(make(rank_of(e, -1), std::string(view.phase(i)), "survived/" + e.str("type"),
+                         "", e.str("type"),
+                         fmt::format("{} was raised and nobody ended of it: {}", e.str("type"),
+                                     e.str("message").substr(0, 200)),
+                         i));
+    }
+    return out;
+  }
+
   static Result without_trouble(const View& view) {
     const bool phases = view.emits("phase_begin") && view.emits("phase_end");
     std::set<int> ended, ready;
@@ -151,7 +166,9 @@ class Starts : public Contract {
       findings.push_back(make(-1, "", "never ready", "ready", "none",
                               "every worker ended by itself, and none was ever ready", 0));
     for (Finding& f : findings) f.events.clear();
-    return conclude(kStarts, std::move(findings));
+    Result result = conclude(kStarts, std::move(findings));
+    result.notes = survived(view);
+    return result;
   }
 };
 

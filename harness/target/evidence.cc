@@ -10,6 +10,7 @@
 
 #include "harness/target/fd.h"
 #include "harness/target/mask.h"
+#include "harness/trace/ranks_of_pids.h"
 
 namespace warmgate::target {
 
@@ -123,6 +124,7 @@ void mask_run(TargetResult& result, std::vector<trace::Event> of_harness,
   mask_events(of_harness, secrets, &found);
   for (trace::Event& event : of_harness) result.trace.events.push_back(std::move(event));
   result.trace.sort_by_time();
+  trace::name_ranks(result.trace);
   mask_found(result, std::move(found));
 }
 

@@ -52,6 +52,13 @@ std::optional<double> Live::ready_s() const {
   return static_cast<double>(*ready_ns_ - start_ns_) / 1e9;
 }
 
+bool Live::all_ready() const {
+  if (!ready_ns_) return false;
+  if (ready_for_all_) return true;
+  if (static_cast<std::int64_t>(said_ready_.size()) < world_) return false;
+  return std::includes(said_ready_.begin(), said_ready_.end(), hello_.begin(), hello_.end());
+}
+
 std::string Live::sums() const {
   std::vector<std::string> parts;
   if (modules_ > 0)
@@ -101,7 +108,16 @@ std::vector<LiveLine> Live::take(const trace::Event& e) {
   const auto maybe = [&](std::optional<LiveLine> made) {
     if (made) out.push_back(std::move(*made));
   };
-  if (e.rank && *e.rank >= 0) ranks_.insert(*e.rank);
+  const int rank = e.rank ? *e.rank : -1;
+  if (rank >= 0) ranks_.insert(rank);
+  if (e.ev == "hello" && e.src == "channel") {
+    if (rank >= 0) hello_.insert(rank);
+    world_ = std::max(world_, std::min<std::int64_t>(e.num("world"), 1 << 20));
+  }
+  if (e.ev == "ready") {
+    if (rank >= 0 && e.src == "channel") said_ready_.insert(rank);
+    ready_for_all_ = ready_for_all_ || rank < 0 || e.src != "channel";
+  }
   if (e.ev == "phase_begin") {
     phases_[{e.source, e.str("phase")}] = e.t_ns;
     add(Kind::kStep, e.str("phase") + " …");

@@ -29,6 +29,8 @@ class Live {
   /// Sums that no line has told yet; "" if there are none.
   std::string sums() const;
   bool ready() const { return ready_ns_.has_value(); }
+  /// Every rank that said hello has said ready, or somebody who speaks for all of them has.
+  bool all_ready() const;
   std::optional<double> ready_s() const;
 
  private:
@@ -41,7 +43,9 @@ class Live {
   std::int64_t start_ns_;
   std::optional<std::int64_t> ready_ns_;
   std::map<std::pair<std::string, std::string>, std::int64_t> phases_;  // source, phase → begin
-  std::set<int> ranks_;
+  std::set<int> ranks_, hello_, said_ready_;  // that sent anything, that said so
+  std::int64_t world_ = 0;                    // as the largest hello says
+  bool ready_for_all_ = false;
   std::set<std::string> told_;  // lines that are said once
   std::int64_t modules_ = 0, code_bytes_ = 0, taken_ = 0, given_ = 0, compiles_ = 0, graphs_ = 0;
 };

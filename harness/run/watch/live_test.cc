@@ -82,6 +82,21 @@ TEST(Live, RanksAreNamedOnceThereAreSeveral) {
               ElementsAre("rank 1: load …"));
 }
 
+TEST(Live, AllRanksAreReadyOnceEachHasSaidSo) {
+  Live live(kStart);
+  (void)live.take(event("hello", 1, {{"world", 2}}, "channel", 0));
+  (void)live.take(event("ready", 2, {{"clock", "process"}}, "channel", 0));
+  EXPECT_TRUE(live.ready());
+  EXPECT_FALSE(live.all_ready()) << "there are two";
+  (void)live.take(event("hello", 3, {{"world", 2}}, "channel", 1));
+  EXPECT_FALSE(live.all_ready());
+  (void)live.take(event("ready", 4, {{"clock", "process"}}, "channel", 1));
+  EXPECT_TRUE(live.all_ready());
+  Live log(kStart);
+  (void)log.take(event("ready", 2, {{"clock", "log"}}, "log"));
+  EXPECT_TRUE(log.all_ready()) << "a log speaks for all";
+}
+
 TEST(Live, AProbeThatIsInEveryProcessIsToldOnce) {
   Live live(kStart);
   EXPECT_THAT(texts(live, event("probe", 1, {{"status", "attached"}})),

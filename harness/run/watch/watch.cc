@@ -163,9 +163,9 @@ Watched watch(const WatchOptions& options, const target::CancelToken& cancel,
 
   Live live(trace::now_ns());
   spec.on_event = [&](const trace::Event& event) {
-    const bool before = live.ready();
+    const bool before = live.all_ready();
     for (const LiveLine& line : live.take(event)) say(line);
-    if (!before && live.ready() && options.until_ready) reader.finish();
+    if (!before && live.all_ready() && options.until_ready) reader.finish();
   };
   target::TargetResult result = target::run_target(spec, cancel);
 
@@ -178,17 +178,25 @@ Watched watch(const WatchOptions& options, const target::CancelToken& cancel,
   verdict::RunFacts facts;
   facts.workers = std::move(result.workers);
   facts.outputs = std::move(result.outputs);
-  facts.hung = result.hung;
+  // Whoever looks on may have said how long: what was ready by then has not hung.
+  const bool enough = result.hung && out.ready_s && options.timeout_s;
+  facts.hung = result.hung && !enough;
   facts.hang_kind = result.hang_kind;
   facts.hang_phase = result.hang_phase;
   facts.infra_error = result.infra_error;
   // Whoever looks on ends it when he has seen enough: that is no failure of what was ready.
   facts.interrupted = result.interrupted && !out.ready_s;
   out.run.scenario = "watch";
+  out.never_ready = !out.ready_s && (options.until_ready || !options.ready_text.empty());
   out.run.wall_s = result.wall_s;
   out.run.trace = std::move(result.trace);
-  const bool ended_by_us = result.finished || (result.interrupted && out.ready_s);
+  const bool ended_by_us = result.finished || enough || (result.interrupted && out.ready_s);
   if (ended_by_us) close_phases(out.run.trace);
+  if (enough) {
+    std::erase_if(out.run.trace.events, [](const trace::Event& e) {
+      return e.ev == "deadline" || e.ev == "hang" || e.ev == "stack";
+    });
+  }
   if (!options.probes.empty())
     out.run.trace.events.push_back(
         trace::harness_event("probe", {{"status", "asked"}, {"probes", options.probes}}));

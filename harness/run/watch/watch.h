@@ -28,6 +28,7 @@ struct Watched {
   std::optional<double> ready_s;
   std::vector<std::string> secrets;  // to mask in what is shown
   bool interrupted = false;
+  bool never_ready = false;  // though ready was waited for
 };
 
 /// What may not be shown of this call: of the environment and of the command.

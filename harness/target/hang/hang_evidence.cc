@@ -152,10 +152,9 @@ trace::Event summary(const Gathered& of) {
       names.push_back(kernel.name.empty() ? "(no symbol)" : kernel.name);
     body.set("kernels", names);
   }
-  // The main thread's: faulthandler tells it last, py-spy first.
-  if (!of.python.empty()) {
-    const PythonThread& main = of.python_how == "py-spy" ? of.python.front() : of.python.back();
-    body.set("frames", frames_of(main.frames));
+  if (const PythonThread* thread = most_telling(of.python)) {
+    body.set("frames", frames_of(thread->frames));
+    body.set("idle", only_waits(*thread));
   }
   if (!of.missing.empty()) body.set("missing", of.missing);
   return trace::harness_event("hang", std::move(body), of.process.rank);

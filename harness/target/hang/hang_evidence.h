@@ -26,9 +26,9 @@ std::vector<HangProcess> with_descendants(const std::vector<std::pair<pid_t, int
 
 /// Events of the harness, for each process one `hang`: {pid, process, thread_count, state, waits
 /// (the kernel's word for it), call and inside_s (of the driver, from the probe), kernels[]
-/// (running on a device), frames[] (of Python, innermost first), how[], missing[]}; and `stack` for
-/// each thread: {pid, tid, thread, how: proc | probe | faulthandler | py-spy, frames[]}, at most
-/// 400.
+/// (running on a device), frames[] (of the Python thread that says most, innermost first), idle (it
+/// only waits for another), how[], missing[]}; and `stack` for each thread: {pid, tid, thread, how:
+/// proc | probe | faulthandler | py-spy, frames[]}, at most 400.
 ///
 /// Asks first, then waits for all at once: a second for faulthandler (processes whose plugin told a
 /// signal for it), `patience` for core dumps (processes that have a pipe in `events`), and py-spy

@@ -87,6 +87,32 @@ std::vector<PythonThread> parse_py_spy(std::string_view text) {
   return out;
 }
 
+bool only_waits(const PythonThread& thread) {
+  if (thread.frames.empty()) return true;
+  const std::string& file = thread.frames.front().file;
+  const std::string_view name = std::string_view(file).substr(file.rfind('/') + 1);
+  for (const std::string_view waits :
+       {"threading.py", "queue.py", "selectors.py", "popen_fork.py", "popen_spawn_posix.py",
+        "connection.py", "subprocess.py", "socketserver.py", "base_events.py", "thread.py",
+        "synchronize.py", "process.py", "queues.py"}) {
+    if (name == waits) return true;
+  }
+  return false;
+}
+
+const PythonThread* most_telling(const std::vector<PythonThread>& threads) {
+  const PythonThread* best = nullptr;
+  for (const PythonThread& each : threads) {
+    if (only_waits(each)) continue;
+    if (best == nullptr || (each.current && !best->current)) best = &each;
+  }
+  if (best != nullptr || threads.empty()) return best;
+  for (const PythonThread& each : threads) {
+    if (each.current) return &each;
+  }
+  return &threads.front();
+}
+
 std::string py_spy(pid_t pid, std::string& why) {
   const contract::Finished done = contract::run_helper(
       {"py-spy", "dump", "--nonblocking", "--pid", std::to_string(pid)},

@@ -27,6 +27,12 @@ struct PythonThread {
 std::vector<PythonThread> parse_faulthandler(std::string_view text);
 std::vector<PythonThread> parse_py_spy(std::string_view text);
 
+/// True for a thread that waits in Python's own library: a lock, a queue, a join, a child, a poll.
+bool only_waits(const PythonThread& thread);
+/// The thread that says most: one that does not only wait, the current one before others; else the
+/// first. Null if there is none.
+const PythonThread* most_telling(const std::vector<PythonThread>& threads);
+
 /// `py-spy dump --nonblocking --pid PID`, 5 s at most; "" and `why` where it cannot be had.
 std::string py_spy(pid_t pid, std::string& why);
 

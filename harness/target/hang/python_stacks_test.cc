@@ -43,6 +43,18 @@ TEST(PythonStacks, OfPySpy) {
   EXPECT_EQ(all[1].frames.at(0).file, "threading.py");
 }
 
+TEST(PythonStacks, TheThreadThatDoesNotOnlyWaitSaysMost) {
+  const PythonThread joins{"main", true, {{"join", "/usr/lib/python3.11/threading.py", 1119}}};
+  const PythonThread works{"w", false, {{"stuck", "/srv/engine.py", 3}}};
+  const PythonThread current{"c", true, {{"step", "/srv/engine.py", 9}}};
+  EXPECT_EQ(most_telling({joins, works})->name, "w");
+  EXPECT_EQ(most_telling({works, joins, current})->name, "c");
+  EXPECT_EQ(most_telling({{"idle", false, {}}, joins})->name, "main");
+  EXPECT_EQ(most_telling({}), nullptr);
+  EXPECT_TRUE(only_waits(joins));
+  EXPECT_FALSE(only_waits(works));
+}
+
 TEST(PythonStacks, AreBoundedAndNothingElseIsTaken) {
   std::string many;
   for (int t = 0; t < 500; ++t) {
