@@ -77,6 +77,7 @@ Json to_json(const run::Watched& seen, const std::vector<LiveLine>& lines,
   out["outcome"] = verdict::to_string(seen.run.outcome);
   out["reason"] = seen.run.reason;
   out["ready_s"] = seen.ready_s ? Json(*seen.ready_s) : Json(nullptr);
+  out["never_ready"] = seen.never_ready;  // though it was waited for
   out["wall_s"] = seen.run.wall_s;
   out["contracts"] = Json::array();
   for (const contract::Result& each : seen.run.contracts) {
@@ -131,12 +132,15 @@ void show_end(reports::Printer& out, const run::Watched& seen, bool quiet) {
     out.paragraph(0, "interrupted before it was ready", Tone::kBad);
     return;
   }
-  const std::string ready = seen.ready_s ? fmt::format("ready after {:.1f} s", *seen.ready_s)
-                                         : std::string("it was never said to be ready");
+  const std::string ready = seen.ready_s       ? fmt::format("ready after {:.1f} s", *seen.ready_s)
+                            : seen.never_ready ? "it was never ready, though that was waited for"
+                                               : "it never said that it is ready";
   // Of a command that said no phase nothing is known but its end.
   const bool passed = seen.run.outcome == verdict::Outcome::kPassed;
   const std::string reason = seen.run.reason.empty() || passed ? "" : ": " + seen.run.reason;
-  out.paragraph(0, fmt::format("{}{}; {}", verdict::to_string(seen.run.outcome), reason, ready),
+  const std::string_view outcome =
+      passed && seen.never_ready ? "failed" : verdict::to_string(seen.run.outcome);
+  out.paragraph(0, fmt::format("{}{}; {}", outcome, reason, ready),
                 well ? Tone::kGood : Tone::kBad);
   if (!passed && !quiet) show_log(out, seen.run);
   for (const contract::Result& each : seen.run.contracts) {

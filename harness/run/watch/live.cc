@@ -44,12 +44,12 @@ std::string Live::who(const trace::Event& event) const {
 }
 
 bool Live::late(const trace::Event& event) const {
-  return ready_ns_ && event.t_ns > *ready_ns_ + event.res_ns;
+  return all_ready_ns_ && event.t_ns > *all_ready_ns_ + event.res_ns;
 }
 
 std::optional<double> Live::ready_s() const {
-  if (!ready_ns_) return std::nullopt;
-  return static_cast<double>(*ready_ns_ - start_ns_) / 1e9;
+  if (!all_ready_ns_) return std::nullopt;
+  return static_cast<double>(std::max<std::int64_t>(0, *all_ready_ns_ - start_ns_)) / 1e9;
 }
 
 bool Live::all_ready() const {
@@ -133,12 +133,15 @@ std::vector<LiveLine> Live::take(const trace::Event& e) {
         fmt::format("{} {}{}{}", e.str("phase"), well ? "done" : e.str("status"), took,
                     all.empty() ? "" : " (so far " + all + ")"));
   } else if (e.ev == "ready") {
-    if (!ready_ns_) {
-      ready_ns_ = e.t_ns;
+    const bool first = !ready_ns_;
+    if (first) ready_ns_ = e.t_ns;
+    if (!all_ready_ns_ && all_ready()) {
+      all_ready_ns_ = e.t_ns;
       const std::string all = sums();
-      add(Kind::kReady,
-          fmt::format("ready, as its {} says{}", e.str("clock") == "log" ? "log" : e.str("clock"),
-                      all.empty() ? "" : "; so far " + all));
+      add(Kind::kReady, fmt::format("ready, as its {} says{}", e.str("clock"),
+                                    all.empty() ? "" : "; so far " + all));
+    } else if (rank >= 0 && e.src == "channel" && !all_ready_ns_) {
+      add(Kind::kStep, "ready, others are not yet");
     }
   } else if (e.ev == "module" && e.src == "probe") {
     maybe(code(e));

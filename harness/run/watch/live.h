@@ -31,6 +31,7 @@ class Live {
   bool ready() const { return ready_ns_.has_value(); }
   /// Every rank that said hello has said ready, or somebody who speaks for all of them has.
   bool all_ready() const;
+  /// When the last of them said so.
   std::optional<double> ready_s() const;
 
  private:
@@ -46,7 +47,8 @@ class Live {
   std::set<int> ranks_, hello_, said_ready_;  // that sent anything, that said so
   std::int64_t world_ = 0;                    // as the largest hello says
   bool ready_for_all_ = false;
-  std::set<std::string> told_;  // lines that are said once
+  std::optional<std::int64_t> all_ready_ns_;  // the last of them said it
+  std::set<std::string> told_;                // lines that are said once
   std::int64_t modules_ = 0, code_bytes_ = 0, taken_ = 0, given_ = 0, compiles_ = 0, graphs_ = 0;
 };
 
