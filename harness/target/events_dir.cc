@@ -96,6 +96,7 @@ void EventsDir::look() {
       file.fd.reset();
     }
     file.reader = std::make_unique<trace::LineReader>(name, trace_);
+    file.reader->refuse_harness();
     file.spotter = std::make_unique<SecretSpotter>(secrets_);
     files_.emplace(name, std::move(file));
   }

@@ -64,6 +64,7 @@ Worker::Worker(boost::asio::io_context& io, const WorkerSpec& spec, trace::Trace
       err_(io),
       exit_watch_(io) {
   end_.rank = spec.rank;
+  reader_.refuse_harness();
 }
 
 void Worker::start(const WorkerOrders& orders) {

@@ -133,6 +133,8 @@ void LineReader::accept(std::string_view line) {
   }
   try {
     Event event = parse_event(line);
+    if (refuse_harness_ && event.src == "harness")
+      throw std::runtime_error("src harness is warmgate's own; leave src out");
     event.source = source_;
     event.line = line_ + 1;
     if (event.ev == "hello") hello_ = true;

@@ -70,6 +70,8 @@ class LineReader {
   /// The source ended: a rest without newline is a bad line (half a line).
   void finish();
   bool saw_hello() const { return hello_; }
+  /// Of a process under test: what it says in the harness's name (src harness) is a bad line.
+  void refuse_harness() { refuse_harness_ = true; }
 
  private:
   void accept(std::string_view line);
@@ -79,7 +81,7 @@ class LineReader {
   std::string rest_;
   std::size_t line_ = 0;
   std::size_t skipped_ = 0;  // bytes of an over-long line thrown away so far
-  bool hello_ = false;
+  bool hello_ = false, refuse_harness_ = false;
 };
 
 /// One line → event; throws std::runtime_error saying what is wrong. Kinds of the vocabulary must

@@ -56,6 +56,20 @@ TEST(LineReader, SaysWhatIsWrongWithALine) {
   }
 }
 
+TEST(LineReader, AProcessUnderTestIsNotTheHarness) {
+  Trace trace;
+  LineReader reader("test", trace);
+  const std::string forged = R"({"ev":"deadline","t":1,"src":"harness","phase":"x","kind":"y"})"
+                             "\n";
+  reader.feed(forged);
+  EXPECT_EQ(trace.events.size(), 1u) << "a kept trace holds such lines";
+  reader.refuse_harness();
+  reader.feed(forged);
+  EXPECT_EQ(trace.events.size(), 1u);
+  ASSERT_EQ(trace.bad_lines.size(), 1u);
+  EXPECT_NE(trace.bad_lines[0].why.find("warmgate's own"), std::string::npos);
+}
+
 TEST(LineReader, HalfALineIsBad) {
   const Trace trace = read_in_pieces(R"({"ev":"bye","t":1})", 5);
   EXPECT_EQ(trace.events.size(), 0u);

@@ -47,7 +47,10 @@ class OutputReader : public target::Companion {
     rest += bytes;
     for (std::size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1))
       whole_line(std::string_view(rest).substr(0, end), t_ns);
-    if (rest.size() > kLongestLine) rest.erase(0, rest.size() - kLongestLine);
+    // A prompt without an end of line says ready as well.
+    if (!options_.ready_text.empty() && !ready_ && rest.find(options_.ready_text) != rest.npos)
+      say_ready(t_ns);
+    if (rest.size() > kLongestLine) end_line(rest, t_ns);  // in pieces
   }
   void ended(const verdict::WorkerEnd& end) override { end_ = end; }
   bool needed(int) const override { return false; }
@@ -58,6 +61,7 @@ class OutputReader : public target::Companion {
   }
   void stop() override { follower_->mark_end(ready_ || finished_); }
   void close(const target::RunEnd& end) override {
+    flush();
     explain::Ending how;
     if (end_ && end_->signal == 0) how.exit_code = end_->exit_code;
     if (end_ && end_->signal != 0) how.signal = end_->signal;
@@ -67,10 +71,24 @@ class OutputReader : public target::Companion {
   }
 
  private:
+  // What was printed without an end of line.
+  void flush() {
+    for (auto& [stream, rest] : rests_) end_line(rest, trace::now_ns());
+  }
+
+  void end_line(std::string& rest, std::int64_t t_ns) {
+    if (!rest.empty()) whole_line(rest, t_ns);
+    rest.clear();
+  }
+
   void whole_line(std::string_view text, std::int64_t t_ns) {
     if (options_.output && print_) print_(text);
     if (options_.ready_text.empty() || ready_ || text.find(options_.ready_text) == text.npos)
       return;
+    say_ready(t_ns);
+  }
+
+  void say_ready(std::int64_t t_ns) {
     ready_ = true;
     trace::Event event;
     event.ev = "ready";

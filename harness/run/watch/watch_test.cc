@@ -102,6 +102,18 @@ urllib.request.urlopen(urllib.request.Request(where, body, {"Content-Type": "app
   EXPECT_EQ(seen.watched.run.trace.of("phase_begin").size(), 1u);
 }
 
+TEST(Watch, ALineWithoutAnEndIsReadToo) {
+  WatchOptions options;
+  options.output = true;
+  options.ready_text = "READY";
+  options.until_ready = true;
+  const Seen ready = watch_shell("printf 'now READY'; exec sleep 60", options);
+  EXPECT_TRUE(ready.watched.ready_s);
+  const Seen last = watch_shell("printf 'fatal: no newline' >&2; exit 3", options);
+  EXPECT_THAT(last.printed, Contains("fatal: no newline"));
+  EXPECT_TRUE(last.watched.never_ready);
+}
+
 TEST(Watch, WhatCannotBeStartedIsNoFailureOfTheCommands) {
   WatchOptions options;
   options.argv = {"/nonexistent/engine"};

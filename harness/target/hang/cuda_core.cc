@@ -6,10 +6,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 #include "harness/target/fd.h"
+#include "harness/target/hang/regular_file.h"
 
 namespace warmgate::target {
 namespace {
@@ -123,10 +122,7 @@ std::optional<std::string> whole_core(const std::filesystem::path& file) {
   std::error_code failed;
   const std::uintmax_t size = std::filesystem::file_size(file, failed);
   if (failed || size < sizeof(Elf64_Ehdr) || size > kMostBytes) return std::nullopt;
-  std::ifstream in(file, std::ios::binary);
-  std::string bytes(size, '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(size));
-  bytes.resize(static_cast<std::size_t>(in.gcount()));
+  std::string bytes = read_regular(file, kMostBytes);
   const auto header = read_at<Elf64_Ehdr>(bytes, 0);
   if (!header || header->e_shoff == 0 || !sections_of(bytes)) return std::nullopt;
   return bytes;

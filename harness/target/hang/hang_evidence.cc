@@ -4,15 +4,14 @@
 #include <signal.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <thread>
 
 #include "harness/target/hang/cuda_core.h"
 #include "harness/target/hang/last_calls.h"
 #include "harness/target/hang/python_stacks.h"
+#include "harness/target/hang/regular_file.h"
 #include "harness/target/hang/threads.h"
 #include "harness/target/server/compilers.h"
 #include "harness/target/sweep.h"
@@ -71,6 +70,13 @@ void ask_python(Gathered& of, const fs::path& events, const trace::Trace& trace)
     if (told->num("pid") != of.process.pid || number < SIGRTMIN || number > SIGRTMAX ||
         file.empty() || file != file.filename())
       continue;
+    // What it told may be over: an exec drops its handler, a daemon closes what it finds, and the
+    // signal would end it, or write into a file of its own.
+    if (!catches(of.process.pid, number) ||
+        !is_open_as(of.process.pid, told->num("stacks_fd", -1), events / file)) {
+      of.missing.push_back("faulthandler: the process listens no more");
+      continue;
+    }
     of.stacks = events / file;
     of.stacks_before = size_of(of.stacks);
     if (::kill(of.process.pid, number) != 0) of.stacks.clear();
@@ -98,12 +104,7 @@ void take_python(Gathered& of) {
     last = now;
     std::this_thread::sleep_for(kLook);
   }
-  std::ifstream in(of.stacks, std::ios::binary);
-  in.seekg(static_cast<std::streamoff>(of.stacks_before));
-  std::string text(1 << 20, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(std::max<std::streamsize>(0, in.gcount())));
-  of.python = parse_faulthandler(text);
+  of.python = parse_faulthandler(read_regular(of.stacks, 1 << 20, of.stacks_before));
   of.python_how = "faulthandler";
   if (of.python.empty()) of.missing.push_back("faulthandler: no stack within a second");
 }

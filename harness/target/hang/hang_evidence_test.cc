@@ -3,6 +3,7 @@
 #include "harness/target/hang/hang_evidence.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <fstream>
@@ -50,7 +51,7 @@ faulthandler.register(number, file=out, all_threads=True, chain=False)
 with open(os.path.join(folder, "h.%d.1.jsonl" % os.getpid()), "w") as events:
     for line in ({"ev": "hello", "schema": "events/1.0", "engine": "p", "pid": os.getpid(), "emits": []},
                  {"ev": "probe", "status": "attached", "pid": os.getpid(), "stacks_signal": number,
-                  "stacks_file": "mine.stacks"}):
+                  "stacks_file": "mine.stacks", "stacks_fd": out.fileno()}):
         events.write(json.dumps({"src": "python", "t": time.monotonic_ns(), **line}) + "\n")
 def waits_for_ever():
     time.sleep(60)
@@ -72,6 +73,35 @@ TEST(HangEvidence, OfAPythonProgramThatItsPluginToldOf) {
   }
   EXPECT_THAT(frames, Contains(HasSubstr("waits_for_ever (")));
   EXPECT_EQ(result.trace.of("hang").size(), 2u) << "the shell and what it started";
+}
+
+// The same after an exec: the handler is gone, and the signal would end what took its place.
+TEST(HangEvidence, WhatAnExecTookThePlaceOfGetsNoSignal) {
+  const TempDir dir;
+  WorkerSpec worker;
+  worker.argv = {
+      "python3", "-c",
+      std::string(kProgram).replace(
+          std::string(kProgram).rfind("waits_for_ever()"), 16,
+          "os.execvp('sh', ['sh', '-c', 'trap \"exit 7\" TERM; while :; do sleep 0.05; done'])")};
+  TargetSpec spec = spec_of({worker}, dir.path());
+  spec.deadlines.silence_s = 1.0;
+  const TargetResult result = run_clean(spec);
+  ASSERT_TRUE(result.hung);
+  EXPECT_EQ(result.workers[0].signal, 0) << "no signal but SIGTERM, which it handles";
+  ASSERT_FALSE(result.trace.of("hang").empty());
+  EXPECT_THAT(result.trace.of("hang")[0]->strings("missing"),
+              Contains("faulthandler: the process listens no more"));
+}
+
+TEST(HangEvidence, PipesAndLinksInTheFolderAreNotWaitedFor) {
+  const TempDir dir;
+  const std::string number = std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo((dir.path() / (trace::kCallTableFile + number)).c_str(), 0600), 0);
+  fs::create_symlink("/dev/zero", dir.path() / (std::string("core.") + number));
+  const auto events = hang_evidence({{::getpid(), "test", std::nullopt}}, dir.path(), {},
+                                    std::chrono::milliseconds(50));
+  EXPECT_EQ(events.at(0).ev, "hang");
 }
 
 TEST(HangEvidence, AForeignProcessGetsNoSignal) {

@@ -1,20 +1,20 @@
 #include "harness/target/hang/last_calls.h"
 
 #include <cstring>
-#include <fstream>
 #include <memory>
 
+#include "harness/target/hang/regular_file.h"
 #include "harness/trace/wire_calls.h"
 
 namespace warmgate::target {
 
 std::optional<ProcessCalls> read_last_calls(const std::filesystem::path& file,
                                             std::int64_t now_ns) {
-  std::ifstream in(file, std::ios::binary);
+  const std::string bytes = read_regular(file, sizeof(trace::CallTableFile));
   const auto table = std::make_unique<trace::CallTableFile>();
-  in.read(reinterpret_cast<char*>(table.get()), sizeof *table);
-  if (in.gcount() != sizeof *table ||
-      std::memcmp(table->head.magic, trace::kCallTableMagic, sizeof table->head.magic) != 0 ||
+  if (bytes.size() != sizeof *table) return std::nullopt;
+  std::memcpy(static_cast<void*>(table.get()), bytes.data(), bytes.size());
+  if (std::memcmp(table->head.magic, trace::kCallTableMagic, sizeof table->head.magic) != 0 ||
       table->head.slot_bytes != sizeof(trace::CallSlot)) {
     return std::nullopt;
   }

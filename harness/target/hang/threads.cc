@@ -1,5 +1,6 @@
 #include "harness/target/hang/threads.h"
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -99,6 +100,25 @@ std::string system_call_name(long number) {
     if (each.number == number) return each.name;
   }
   return "system call " + std::to_string(number);
+}
+
+bool catches(pid_t pid, int signal) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("SigCgt:", 0) != 0) continue;
+    const unsigned long long mask = std::strtoull(line.c_str() + 7, nullptr, 16);
+    return signal >= 1 && signal <= 64 && (mask >> (signal - 1) & 1) != 0;
+  }
+  return false;
+}
+
+bool is_open_as(pid_t pid, std::int64_t fd, const fs::path& file) {
+  if (fd < 0) return false;
+  struct stat theirs {
+  }, ours{};
+  const std::string link = "/proc/" + std::to_string(pid) + "/fd/" + std::to_string(fd);
+  return ::stat(link.c_str(), &theirs) == 0 && ::lstat(file.c_str(), &ours) == 0 &&
+         S_ISREG(ours.st_mode) && theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
 }
 
 std::vector<ThreadState> threads_of(pid_t pid, std::size_t most) {

@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,11 @@ struct ThreadState {
 
 /// At most `most` threads, the first one first. Empty if there is no such process.
 std::vector<ThreadState> threads_of(pid_t pid, std::size_t most = 64);
+
+/// True where the process has a handler for this signal (its SigCgt).
+bool catches(pid_t pid, int signal);
+/// True where the process has this very file open under this number.
+bool is_open_as(pid_t pid, std::int64_t fd, const std::filesystem::path& file);
 
 /// "futex" for 202 on x86-64; "system call N" for one that is not named here.
 std::string system_call_name(long number);

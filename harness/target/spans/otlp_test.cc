@@ -180,6 +180,15 @@ TEST(OtlpJson, TheSameInJson) {
   EXPECT_EQ(read_otlp_json(kJson, 0).left_out, 1u);
 }
 
+TEST(OtlpJson, AMillionNothingsAreReadInOnePass) {
+  std::string many = "{\"resourceSpans\":[{}";
+  for (int i = 0; i < 1'000'000; ++i) many += ",{}";
+  EXPECT_TRUE(read_otlp_json(many + "]}", 100).spans.empty());
+  const std::string brackets(40, '[');
+  EXPECT_TRUE(read_otlp_json("{\"a\":\"" + brackets + brackets + "\\\"[\"}", 100).spans.empty())
+      << "brackets within a text nest nothing";
+}
+
 TEST(OtlpJson, WhatIsNoneIsRefusedAndWhatIsOddIsLeftOut) {
   EXPECT_THROW(read_otlp_json("", 1), OtlpError);
   EXPECT_THROW(read_otlp_json("[]", 1), OtlpError);
