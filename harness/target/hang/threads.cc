@@ -47,7 +47,7 @@ void read_stat(const fs::path& file, ThreadState& out) {
   for (int i = 0; i < 10; ++i) rest >> skipped;
   double user = 0, system = 0;
   if (rest >> user >> system)
-    out.waited_cpu_s = (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+    out.cpu_s = (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace

@@ -12,10 +12,10 @@ namespace warmgate::target {
 
 struct ThreadState {
   long tid = 0;
-  std::string name;         // /proc/PID/task/TID/comm
-  char state = '?';         // R, S, D, Z, T …
-  std::string wait;         // the system call that it is in, or where the kernel has it wait
-  double waited_cpu_s = 0;  // CPU time so far: one that computes is no thread that waits
+  std::string name;  // /proc/PID/task/TID/comm
+  char state = '?';  // R, S, D, Z, T …
+  std::string wait;  // the system call that it is in, or where the kernel has it wait
+  double cpu_s = 0;  // CPU time so far: one that computes is no thread that waits
   std::vector<std::string> kernel_stack;  // innermost first; needs CAP_SYS_ADMIN, else empty
 };
 
