@@ -63,6 +63,35 @@ else()
                  "keys are judged by the host half alone")
 endif()
 
+# Kernels of device cuda (kernels/cuda) become one library that the engine opens when a scenario asks
+# for the device; everything else is built without CUDA and runs where there is none.
+option(WARMGATE_CUDA "Build the CUDA kernels where a toolkit with nvcc is found" ON)
+option(WARMGATE_REQUIRE_CUDA "Fail where the CUDA kernels cannot be built" OFF)
+set(WARMGATE_CUDA_ARCHITECTURES 90a-real CACHE STRING
+    "Architectures of the CUDA kernels, e.g. 80-real;90a-real;100a-real;120a-real")
+find_program(WARMGATE_NVCC nvcc HINTS ${WARMGATE_CUDA_ROOT}/bin)
+if(WARMGATE_CUDA AND WARMGATE_CUDA_ROOT AND WARMGATE_NVCC AND NOT WARMGATE_SANITIZE)
+  set(CMAKE_CUDA_COMPILER ${WARMGATE_NVCC})
+  set(CMAKE_CUDA_ARCHITECTURES ${WARMGATE_CUDA_ARCHITECTURES})
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  enable_language(CUDA)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
+    # CMake 3.25 knows no standard above 17 of this nvcc.
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+    list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
+    set(CMAKE_CUDA20_COMPILE_FEATURES cuda_std_20)
+  endif()
+  message(STATUS "warmgate: CUDA kernels for ${WARMGATE_CUDA_ARCHITECTURES} with ${WARMGATE_NVCC}")
+else()
+  set(WARMGATE_NVCC "")
+  if(WARMGATE_REQUIRE_CUDA)
+    message(FATAL_ERROR "warmgate: no nvcc of a CUDA toolkit (looked in $CUDA_PATH, $CUDA_HOME, "
+                        "/usr/local/cuda and /opt/cuda), and WARMGATE_REQUIRE_CUDA is on")
+  endif()
+  message(STATUS "warmgate: no nvcc or not wanted; device cuda will be 'not built'")
+endif()
+
 # RE2 reads log grammars (harness/explain). Without it everything else works, and explain says so.
 set(WARMGATE_RE2 "")
 find_path(WARMGATE_RE2_INCLUDE re2/set.h)

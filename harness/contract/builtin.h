@@ -20,6 +20,7 @@ const Contract& ready_honest_contract();
 const Contract& ranks_agree_contract();
 const Contract& nothing_left_behind_contract();
 const Contract& numerics_contract();
+const Contract& graph_stable_contract();
 const Contract& stores_declared_contract();
 const Contract& speculation_live_contract();
 const Contract& answers_differ_contract();

@@ -105,8 +105,8 @@ void EngineModel::profile_forward(std::int64_t tokens, std::int64_t requests) {
                                         tokens, requests, m.dims.max_tokens, m.dims.max_seqs));
   }
   // Told first: what is reserved follows from the configuration, also where the forward fails.
-  const bool by_width = m.context.seam_is("workspace.reservation", "topk_buffer_width");
-  for (const WorkspaceRow& row : workspace_plan(m.dims, by_width)) {
+  for (const WorkspaceRow& row :
+       workspace_plan(m.dims, m.context.config.seams.at("workspace.reservation"))) {
     trace::Line line("workspace_plan");
     line.str("layer_kind", row.layer_kind).str("consumer", row.consumer);
     line.num("reserved", row.reserved).num("needed", row.needed);
@@ -186,9 +186,12 @@ Tensor EngineModel::Impl::logits_of(const LayerRef& ref, const Tensor& residual,
 }
 
 Tensor EngineModel::Impl::target_forward(const StepMetadata* step, std::int64_t tokens,
-                                         std::int64_t logit_rows_in, Activations& act) {
+                                         std::int64_t logit_rows_in, Activations& act,
+                                         GraphPass* pass) {
   static constexpr LayerRef kModel{-1, "", "target"};
   const Tensor hidden = act.make(DType::kBf16, {tokens, dims.hidden});
+  exec.use(pass);
+  if (pass != nullptr) pass->begin();
   execute(exec, kModel,
           ops::Embed{buffers.inputs.ids, w(WeightId::kEmbed), hidden,
                      context.collectives.rank() * dims.rank_vocab});
@@ -200,6 +203,9 @@ Tensor EngineModel::Impl::target_forward(const StepMetadata* step, std::int64_t 
   if (tapped) taps = act.make(DType::kBf16, {tokens, dims.target_taps * dims.hidden});
   forward_layers(0, target_layers(), step, tokens, buffers.inputs.positions, residual,
                  tapped ? &taps : nullptr);
+  if (pass != nullptr) pass->end();
+  exec.use(nullptr);
+  last_residual = residual;
   picked.clear();
   if (step != nullptr) pick_rows(*step->host);
   Activations head(context.memory, model_activations);
@@ -215,6 +221,7 @@ Tensor EngineModel::Impl::target_forward(const StepMetadata* step, std::int64_t 
 void EngineModel::Impl::pick_rows(const StepHost& step) {
   for (std::size_t r = 0; r < step.batch.size(); ++r) {
     const BatchRequest& request = step.batch[r];
+    if (request.request == kPadding) break;
     const bool decodes = request.computed > 0 && request.query <= 1 + dims.speculative;
     const std::int64_t end = step.query_start[r + 1];
     for (std::int64_t t = end - (decodes ? request.query : 1); t < end; ++t) picked.push_back(t);
@@ -223,12 +230,11 @@ void EngineModel::Impl::pick_rows(const StepHost& step) {
 
 void EngineModel::Impl::keep_sampled(const StepHost& step, const Tensor& ids) {
   sampled.clear();
-  const std::span<std::byte> bytes =
-      device_named(context.config.device).contents(ids.address, ids.payload_bytes());
-  if (bytes.empty()) return;
+  if (!exec.executes()) return;
+  exec.drain();
   std::vector<std::int64_t> rows(picked.size());
-  std::memcpy(rows.data(), bytes.data(), rows.size() * sizeof rows[0]);
-  for (std::size_t r = 0; r < step.batch.size(); ++r) {
+  device_named(context.config.device).read(ids.address, std::as_writable_bytes(std::span(rows)));
+  for (std::size_t r = 0; r < static_cast<std::size_t>(step.real_requests); ++r) {
     // The last row of each request is that of its last token.
     const auto at = std::lower_bound(picked.begin(), picked.end(), step.query_start[r + 1] - 1);
     sampled.push_back(rows[static_cast<std::size_t>(at - picked.begin())]);

@@ -13,6 +13,9 @@
 
 namespace warmgate::engine {
 
+/// BatchRequest::request of a padding row.
+inline constexpr std::int64_t kPadding = -1;
+
 /// One request's part of a step. Batches are ordered decode-first by the caller.
 struct BatchRequest {
   std::int64_t request = 0;   // row of the block tables, 0..max_num_seqs-1
@@ -28,6 +31,12 @@ struct Batch {
   /// Branches that the host takes in this step are taken again in every later one, as a captured
   /// graph takes them.
   bool recorded = false;
+  /// Rows of one token, without a request, behind the others: up to so many tokens in all. They have
+  /// no slot and see the null block.
+  std::int64_t pad_to = 0;
+  /// Context that shapes are made for, and that branches are taken by: at least so many tokens,
+  /// however short the requests are. A graph has those of its longest replay.
+  std::int64_t shape_length = 0, branch_length = 0;
   std::int64_t tokens() const;
 };
 
@@ -99,6 +108,14 @@ class EngineModel {
   /// Of the last step, one a request of its batch: the id of the largest logit behind the request's
   /// last token, ties to the lower id. Empty where nothing is executed.
   std::span<const std::int64_t> sampled() const;
+
+  /// Decode steps can be captured: the device has graphs, and no rank waits for another inside one.
+  bool has_graphs() const;
+  /// Captures a decode step of `size` rows, one token each: a dummy step that runs once eagerly, then
+  /// with rebuilt metadata into the graph. From then on real steps of decodes are padded to the next
+  /// captured size and replayed. `piecewise`: attention runs eagerly between pieces, and the host's
+  /// branches are those of the short dummy step. Sends `capture`. Throws kernels::cuda::DeviceFault.
+  void capture_graph(std::int64_t size, bool piecewise);
 
   EngineState state() const;
   /// Every byte of what no step may rely on becomes `value`: input buffers, device tables and

@@ -2,6 +2,7 @@
 // and model_draft.cc.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,9 +13,18 @@
 #include "harness/engine/memory/kv_plan.h"
 #include "harness/engine/memory/workspace_plan.h"
 #include "harness/engine/model.h"
+#include "harness/engine/ops/graph_pass.h"
 #include "harness/engine/ops/metadata.h"
 
 namespace warmgate::engine {
+
+/// A graph and what its replays showed in this phase.
+struct Replayed {
+  CapturedGraph graph;
+  std::int64_t replays = 0, compared = 0, unequal = 0;  // steps; unequal: in any bit
+  double error = 0;                                     // the worst row's, against eager
+  std::size_t differences = 0;  // that events have said
+};
 
 struct EngineModel::Impl {
   explicit Impl(Context& context);
@@ -51,13 +61,30 @@ struct EngineModel::Impl {
   void bind_caches();
   KvCache& require_cache(const char* what);
   Tensor null_block() const;  // [block stride] u8
+  /// Captured decode steps, by number of rows.
+  std::map<std::int64_t, Replayed> graphs;
+  Tensor last_residual;  // of target_forward, in the activations it was given
+
   std::uint64_t* logits_digest = nullptr;
   std::uint64_t spoiled_null_block = 0;  // digest of its contents
 
   /// Embedding, layers, head; `step` null in profiling. Returns the tapped hidden states
   /// [T, taps·H] that a block drafter reads (absent without one), which live in `act`.
   Tensor target_forward(const StepMetadata* step, std::int64_t tokens, std::int64_t logit_rows,
-                        Activations& act);
+                        Activations& act, GraphPass* pass = nullptr);
+  /// Inputs, slots, tables and metadata of `batch` on the device; `metadata` holds what is the step's
+  /// alone.
+  const StepMetadata& prepare(const Batch& batch, Activations& metadata);
+  /// The graph that a step of this batch replays; null: it runs eagerly.
+  Replayed* graph_of(const Batch& batch);
+  /// Rows, shapes and branches of a step as the graph has them.
+  void shape_for(const Replayed& graph, Batch& batch) const;
+  /// Replays; now and then after running eagerly, for the comparison.
+  void replay(const StepMetadata& step, Replayed& graph);
+  void tell(const Replayed& graph, bool final);
+  void tell(Replayed& graph, const GraphDifference& difference);
+  /// One `replay` a graph that was replayed, with the counts.
+  void end_graphs();
   void forward_layers(std::size_t begin, std::size_t end, const StepMetadata* step,
                       std::int64_t tokens, const Tensor& positions, const Tensor& residual,
                       const Tensor* taps);

@@ -129,11 +129,13 @@ void EngineModel::Impl::fill_slots_of(const StepHost& step, std::size_t group) {
     }
     for (std::size_t r = 0; r < step.batch.size(); ++r) {
       const BatchRequest& request = step.batch[r];
+      if (request.request == kPadding) break;
       clamp_reach(tables, group, request);
       fill_slots(tables.row(group, request.request), block_tokens, request.computed,
                  slots.subspan(static_cast<std::size_t>(step.query_start[r]),
                                static_cast<std::size_t>(request.query)));
     }
+    std::fill(slots.begin() + step.real_tokens, slots.end(), -1);
   });
 }
 
@@ -155,7 +157,8 @@ void EngineModel::Impl::send_table(const LayerRef& ref, const StepHost& step, st
   if (exec.executes()) {
     const auto columns = static_cast<std::size_t>(tables.columns(group));
     table_rows.resize(static_cast<std::size_t>(step.requests) * columns, 0);
-    for (std::size_t r = 0; !step.dummy && r < step.batch.size(); ++r) {
+    for (std::size_t r = 0; !step.dummy && r < static_cast<std::size_t>(step.real_requests);
+         ++r) {
       const auto blocks = tables.row(group, step.batch[r].request);
       const std::size_t count = std::min(columns, blocks.size());
       std::copy_n(blocks.begin(), count,
@@ -168,16 +171,15 @@ void EngineModel::Impl::send_table(const LayerRef& ref, const StepHost& step, st
 std::int64_t EngineModel::Impl::logit_rows(const StepHost& step) const {
   std::int64_t rows = 0;
   for (const BatchRequest& r : step.batch) {
+    if (r.request == kPadding) break;
     // A request that decodes is verified at each of its tokens, one that prefills at its last.
     rows += r.computed > 0 && r.query <= 1 + dims.speculative ? r.query : 1;
   }
   return rows;
 }
 
-void EngineModel::step(const Batch& batch, bool with_draft) {
-  Impl& m = *impl_;
-  m.require_cache("step");
-  if (batch.requests.empty()) return;
+const StepMetadata& EngineModel::Impl::prepare(const Batch& batch, Activations& metadata) {
+  Impl& m = *this;
   m.host.build(batch, m.dims);
   if (!batch.dummy) {
     for (const BatchRequest& r : batch.requests) {
@@ -209,9 +211,21 @@ void EngineModel::step(const Batch& batch, bool with_draft) {
                               {}},
                              m.cache->host_slots(g)});
   }
+  return m.target_builders->build(m.exec, m.host, *m.cache, inputs, metadata, false);
+}
+
+void EngineModel::step(const Batch& batch, bool with_draft) {
+  Impl& m = *impl_;
+  m.require_cache("step");
+  if (batch.requests.empty()) return;
   Activations metadata(m.context.memory, m.step_metadata);
-  const StepMetadata& step =
-      m.target_builders->build(m.exec, m.host, *m.cache, inputs, metadata, false);
+  if (Replayed* graph = with_draft ? nullptr : m.graph_of(batch)) {
+    Batch padded = batch;
+    m.shape_for(*graph, padded);
+    m.replay(m.prepare(padded, metadata), *graph);
+    return;
+  }
+  const StepMetadata& step = m.prepare(batch, metadata);
   Activations act(m.context.memory, m.model_activations);
   const checks::Watch watch(m.numerics.get(), m.host, m.cache->tables());
   const Tensor taps = m.target_forward(&step, m.host.tokens, m.logit_rows(m.host), act);

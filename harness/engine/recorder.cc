@@ -58,7 +58,7 @@ std::size_t Recorder::hash(const Alias& a) {
   return static_cast<std::size_t>(h ^ h >> 32);
 }
 
-void Recorder::launch(std::string_view kernel, std::string_view key, std::string_view signature,
+bool Recorder::launch(std::string_view kernel, std::string_view key, std::string_view signature,
                       const LayerRef& layer, std::int64_t rows) {
   const Alias wanted{kernel.data(),     key.data(),        signature.data(),
                      layer.kind.data(), layer.role.data(), nullptr};
@@ -74,13 +74,14 @@ void Recorder::launch(std::string_view kernel, std::string_view key, std::string
         seen.kind == layer.kind && seen.role == layer.role) {
       ++seen.count;
       seen.rows += rows;
-      return;
+      return false;
     }
     break;  // the memory was reused for other texts
   }
   Alias fresh = wanted;
   fresh.launch = find_or_add(kernel, key, signature, layer, rows);
   remember(fresh);
+  return fresh.launch->count == 1;
 }
 
 Recorder::Launch* Recorder::find_or_add(std::string_view kernel, std::string_view key,

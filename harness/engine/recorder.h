@@ -52,7 +52,8 @@ class Recorder {
   /// phase. At the end of the phase, kernels with a key once more with final true, their count and
   /// the rows of all launches together; all kernels as [site, count, rows] in phase_end's
   /// `launches`, since a line each would double the trace.
-  void launch(std::string_view kernel, std::string_view key, std::string_view signature,
+  /// True where it is the first.
+  bool launch(std::string_view kernel, std::string_view key, std::string_view signature,
               const LayerRef& layer, std::int64_t rows);
   /// Called for each collective after it was entered; run-length coded.
   void collective(std::string_view communicator, std::string_view kind, std::int64_t bytes,

@@ -204,9 +204,28 @@ void check_programs(const target::TargetSpec& spec) {
   }
 }
 
+namespace {
+
+constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
+
+// Our own engine takes the first that it sees, for all its ranks.
+std::vector<std::string> gpu_of_native(const scenario::Variant& variant) {
+  const bool on_gpu = std::any_of(variant.ranks.begin(), variant.ranks.end(),
+                                  [](const auto& rank) { return rank.device == "cuda"; });
+  if (!on_gpu) return {};
+  std::optional<std::string> visible;
+  if (const char* inherited = std::getenv(kVisible)) visible = inherited;
+  if (const auto it = variant.target.env.find(kVisible); it != variant.target.env.end())
+    visible = it->second;
+  const std::vector<std::string> seen = target::visible_gpus(target::gpu_devices(), visible);
+  return {seen.empty() ? std::string("first") : seen.front()};
+}
+
+}  // namespace
+
 std::vector<std::string> gpus_of(const scenario::Variant& variant) {
+  if (variant.target.kind == scenario::Target::Kind::kNative) return gpu_of_native(variant);
   if (!variant.target.server) return {};
-  constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
   std::set<std::string> out;
   for (const ServerMember& member : variant.target.server->members) {
     std::optional<std::string> visible;

@@ -22,10 +22,12 @@ const std::vector<SeamRule>& seams() {
        "draft query tokens of profiling: bounded by the input buffers (B rows), or min(B,S)*N",
        "vllm-project/vllm#56448; v1/worker/gpu/spec_decode/dflash/speculator.py"},
       {"workspace.reservation",
-       {"index_width", "topk_buffer_width"},
+       {"index_width", "topk_buffer_width", "none"},
        "width that profiling reserves combined indices for: each kind's own index width, or the "
-       "top-k buffer's width for every compressed kind (too small for C128A at long context)",
-       "vLLM at d40c3e3c00, nvidia/flashmla.py forward_mqa; compare vllm-project/vllm#41700"},
+       "top-k buffer's width for every compressed kind (too small for C128A at long context), or no "
+       "reservation at all, neither for attention nor for the indexer",
+       "vLLM at d40c3e3c00, nvidia/flashmla.py forward_mqa; an early release reserved nothing: "
+       "vllm-project/vllm#41700"},
       {"workspace.lock",
        {"after_warmup", "never"},
        "whether the shared workspace refuses to grow once warmup is done",
@@ -114,6 +116,18 @@ const std::vector<SeamRule>& seams() {
        "decision of a captured dummy step holds for all",
        "vllm-project/vllm#48957 (2026-07-22) brought the host's flag, #51430 froze it into graphs, "
        "#51768 and #52401 (2026-08-15) answered"},
+      {"capture.graphs",
+       {"full", "piecewise", "none"},
+       "where the device has graphs: decode steps are replayed whole, or in pieces between which "
+       "attention runs eagerly, or not captured",
+       "vLLM at d40c3e3c00, v1/worker/gpu/cudagraph_utils.py: FULL_AND_PIECEWISE by default, "
+       "enforce_eager captures nothing"},
+      {"capture.indexer_branch",
+       {"scores", "recorded"},
+       "whether a captured graph of short dummy lengths holds the indexer's scoring, or the shortcut "
+       "that such lengths take",
+       "vllm-project/vllm#49486 (2026-07-23) brought the shortcut, #51430 froze it into piecewise "
+       "graphs, #52492 (2026-08-16) answered"},
       {"attention.topk_length",
        {"honoured", "ignored"},
        "whether prefill attention stops at each row's length, or reads the tail of combined "

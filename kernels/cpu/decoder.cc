@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "kernels/cpu/variant.h"
 
@@ -46,12 +47,13 @@ void add_to_copies(const Copies& shape, const Bf16* y, Bf16* residual) {
 }
 
 void mean_of_copies(const Copies& shape, const Bf16* residual, Bf16* x) {
+  const std::int64_t x_stride = shape.x_stride > 0 ? shape.x_stride : shape.width;
   for (std::int64_t t = 0; t < shape.tokens; ++t) {
     const Bf16* first = residual + t * shape.copies * shape.width;
     for (std::int64_t i = 0; i < shape.width; ++i) {
       float sum = 0;
       for (std::int64_t c = 0; c < shape.copies; ++c) sum += to_float(first[c * shape.width + i]);
-      x[t * shape.width + i] = to_bf16(sum / static_cast<float>(shape.copies));
+      x[t * x_stride + i] = to_bf16(sum / static_cast<float>(shape.copies));
     }
   }
 }
@@ -73,6 +75,26 @@ void argmax(const Argmax& p) {
     }
     p.ids[t] = p.first_id + column;
     if (p.best != nullptr) p.best[t] = best;
+  }
+}
+
+void markov_bias(const MarkovBias& p) {
+  std::vector<Bf16> low(static_cast<std::size_t>(p.tokens * p.rank));
+  embed({p.tokens, p.rank, p.vocab, 0, p.previous, static_cast<const Bf16*>(p.w1.data), low.data()});
+  Gemm g;
+  g.tokens = p.tokens;
+  g.x = low.data();
+  g.w = p.w2;
+  g.y_type = OutputType::kFp32;
+  g.y = p.logits;
+  g.y_stride = p.logits_stride;
+  gemm(g);
+  if (p.base == nullptr) return;
+  for (std::int64_t b = 0; b < p.tokens; ++b) {
+    const std::int64_t row = std::min(b * p.per_request + p.position, p.base_rows - 1);
+    float* out = p.logits + b * p.logits_stride;
+    const float* base = p.base + row * p.base_stride;
+    for (std::int64_t v = 0; v < p.vocab; ++v) out[v] += base[v];
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/formats.h"
+#include "kernels/cpu/gemm.h"
 
 namespace warmgate::kernels::cpu {
 
@@ -20,6 +20,7 @@ void embed(const Embed& p);
 /// Residual copies [tokens,copies,width] bf16, all equal; x, y [tokens,width] bf16.
 struct Copies {
   std::int64_t tokens = 0, copies = 0, width = 0;
+  std::int64_t x_stride = 0;  // mean_of_copies alone: elements from row to row of x; 0: width
 };
 /// residual[t,c,:] = x[t,:] for all c.
 void spread_copies(const Copies& shape, const Bf16* x, Bf16* residual);
@@ -43,6 +44,20 @@ struct Argmax {
   float* best = nullptr;
 };
 void argmax(const Argmax& p);
+
+/// One step of a draft's low-rank head: logits[b,:] = base[row,:] + w2 · w1[previous[b],:], with row
+/// = min(b·per_request + position, base_rows - 1). w1, w2 [vocab,rank] bf16, previous [tokens] i64,
+/// base and logits fp32; base nullptr: zeros. An id outside the table counts as zeros.
+struct MarkovBias {
+  std::int64_t tokens = 0, vocab = 0, rank = 0;
+  const std::int64_t* previous = nullptr;
+  Weights w1, w2;
+  const float* base = nullptr;
+  std::int64_t base_rows = 0, base_stride = 0, per_request = 1, position = 0;
+  float* logits = nullptr;
+  std::int64_t logits_stride = 0;
+};
+void markov_bias(const MarkovBias& p);
 
 /// out[i] = bf16(terms[0][i] + terms[1][i] + …), fp32 sums in ascending order: what an all-reduce
 /// of bf16 tensors over `count` ranks gives on every rank. out may be one of the terms.

@@ -27,7 +27,7 @@ struct BlockTable {
   std::int64_t stride = 0;
   std::int64_t page_rows = 0;
   /// The slot of row `row` of request `request`.
-  std::int64_t slot(std::int64_t request, std::int64_t row) const {
+  constexpr std::int64_t slot(std::int64_t request, std::int64_t row) const {
     const std::int32_t page = entries[request * stride + row / page_rows];
     return (page < 0 ? 0 : page) * page_rows + row % page_rows;
   }

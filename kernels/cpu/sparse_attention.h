@@ -25,6 +25,10 @@ struct SparsePrefill {
   const float* sink = nullptr;
   Bf16* out = nullptr;
   float scale = 0.044194173824159216F;  // 512^-0.5
+  std::int64_t keys = 0;  // n; 0: not known, every index is trusted
+  /// The whole width of a row with lens[t] > 0 counts, but for indices outside 0..keys-1. On the
+  /// host: CpuKernels does it.
+  bool whole_rows = false;
 };
 void sparse_prefill(const SparsePrefill& p);
 
@@ -42,6 +46,9 @@ struct SparseDecode {
   const float* sink = nullptr;
   Bf16* out = nullptr;
   float scale = 0.044194173824159216F;
+  /// The whole width of the window's row counts where lens[t] > 0; an index below 0 is slot 0. On
+  /// the host: CpuKernels does it.
+  bool counts_padding = false;
 };
 void sparse_decode(const SparseDecode& p);
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -35,6 +36,17 @@ Compiled from_entry(const CacheEntry& entry) {
   return out;
 }
 
+// What the entry of a key says that was compiled together with others: where the object code lies,
+// and what it calls this key's function.
+constexpr std::string_view kProgram = "program ";
+std::string program_title(std::size_t keys) {
+  return "program of " + std::to_string(keys) + " keys";
+}
+std::string program_reference(const std::string& address, std::size_t keys,
+                              const std::string& function) {
+  return std::string(kProgram) + address + " " + std::to_string(keys) + " " + function;
+}
+
 }  // namespace
 
 struct Compiler::Impl {
@@ -52,6 +64,7 @@ struct Compiler::Impl {
 
   Compiled compile(const Key& key, std::string_view arch, Mode mode);
   void prepare(const std::vector<Key>& keys, std::string_view arch, Mode mode);
+  std::optional<Code> code(const Key& key, std::string_view arch, Mode mode);
 
  private:
   struct Turn;
@@ -66,6 +79,8 @@ struct Compiler::Impl {
   /// From memory or disk. `peek`: to know that it is there, not to answer for it.
   std::optional<Compiled> known(const Slot& slot, const std::string& text, bool peek = false);
   void remember(const Slot& slot, const Compiled& compiled, bool told);
+  void keep_code(const Slot& slot, Code code);
+  std::optional<Code> stored_code(const Slot& slot, const std::string& text);
   Compiled build(const Key& key, const Slot& slot, std::string_view arch, Mode mode);
   void build_program(const KernelSpec& spec, const std::vector<const Key*>& keys,
                      std::string_view arch, Mode mode);
@@ -85,6 +100,7 @@ struct Compiler::Impl {
   std::condition_variable built;
   std::set<std::string> in_flight;
   std::unordered_map<std::string, Known> memory;
+  std::unordered_map<std::string, Code> codes;  // by slot name
 };
 
 /// The right of one thread to build one key.
@@ -168,6 +184,8 @@ Compiled Compiler::Impl::build(const Key& key, const Slot& slot, std::string_vie
   out.log = result.log;
   out.bytes = static_cast<std::int64_t>(result.cubin.size());
   disk.store(slot.address, key.text(), {out.ok, out.log, out.bytes, result.cubin});
+  if (out.ok)
+    keep_code(slot, {slot.name, std::make_shared<std::string>(result.cubin), result.functions.at(0)});
   return out;
 }
 
@@ -217,18 +235,23 @@ void Compiler::Impl::build_program(const KernelSpec& spec, const std::vector<con
   }
   // The object code lies once, in an entry of the program's own; keys name it.
   const std::string program = addresses.of(spec, texts, mode, arch);
-  disk.store(program, "program of " + std::to_string(keys.size()) + " keys",
+  disk.store(program, program_title(keys.size()),
              {true, "", static_cast<std::int64_t>(result.cubin.size()), result.cubin});
+  const auto cubin = std::make_shared<const std::string>(result.cubin);
   Compiled share;  // of time and code, so that sums over keys are right
   share.ok = true;
   share.backend = "nvrtc";
   share.log = result.log;
   share.ms = ms_since(begin) / static_cast<double>(keys.size());
   share.bytes = static_cast<std::int64_t>(result.cubin.size() / keys.size());
-  for (const Key* key : keys) {
-    const std::string text = key->text();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::string text = keys[i]->text();
     const Slot own = slot(spec, text, arch, mode);
-    disk.store(own.address, text, {true, share.log, share.bytes, "program " + program});
+    const Code code{program, cubin, result.functions.at(i)};
+    disk.store(own.address, text,
+               {true, share.log, share.bytes,
+                program_reference(program, keys.size(), code.function)});
+    keep_code(own, code);
     remember(own, share, false);
   }
 }
@@ -260,6 +283,53 @@ void Compiler::Impl::prepare(const std::vector<Key>& keys, std::string_view arch
   }
 }
 
+void Compiler::Impl::keep_code(const Slot& slot, Code code) {
+  const std::lock_guard lock(mutex);
+  codes[slot.name] = std::move(code);
+}
+
+std::optional<Code> Compiler::Impl::stored_code(const Slot& slot, const std::string& text) {
+  const auto own = disk.load(slot.address, text, true);
+  if (!own || !own->ok) return std::nullopt;
+  if (own->object.rfind(kProgram, 0) != 0)
+    return Code{slot.name, std::make_shared<const std::string>(own->object), ""};
+  std::istringstream reference(own->object.substr(kProgram.size()));
+  Code out;
+  std::size_t keys = 0;
+  if (!(reference >> out.program >> keys >> out.function)) return std::nullopt;
+  {
+    const std::lock_guard lock(mutex);
+    for (const auto& [name, known] : codes) {
+      if (known.program == out.program) out.cubin = known.cubin;
+    }
+  }
+  if (out.cubin == nullptr) {
+    const auto program = disk.load(out.program, program_title(keys), true);
+    if (!program || !program->ok) return std::nullopt;
+    out.cubin = std::make_shared<const std::string>(program->object);
+  }
+  return out;
+}
+
+std::optional<Code> Compiler::Impl::code(const Key& key, std::string_view arch, Mode mode) {
+  if (!device() || !key_problem(key).empty()) return std::nullopt;
+  const KernelSpec& spec = *find_kernel(key.kernel);
+  const std::string text = key.text();
+  // What compiles strictly compiles leniently, to the same code: it may lie there alone.
+  for (const Mode at : {mode, Mode::kStrict}) {
+    const Slot wanted = slot(spec, text, arch, at);
+    {
+      const std::lock_guard lock(mutex);
+      if (const auto it = codes.find(wanted.name); it != codes.end()) return it->second;
+    }
+    if (auto found = stored_code(wanted, text)) {
+      keep_code(wanted, *found);
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
 Compiler::Compiler(CompilerOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 Compiler::~Compiler() = default;
 
@@ -276,6 +346,10 @@ std::vector<Compiled> Compiler::compile_all(const std::vector<Key>& keys, std::s
   std::vector<Compiled> out;
   for (const Key& key : keys) out.push_back(impl_->compile(key, arch, Mode::kStrict));
   return out;
+}
+
+std::optional<Code> Compiler::code(const Key& key, std::string_view arch, Mode mode) {
+  return impl_->code(key, arch, mode);
 }
 
 std::string_view Compiler::backend() const { return impl_->device() ? "nvrtc" : "host"; }

@@ -40,6 +40,7 @@ std::string Addresses::of(const KernelSpec& spec, std::string_view key_text, Mod
     add(arch);
     add(mode == Mode::kStrict ? "strict" : "lenient");
     add(file_.identity);
+    add("entry 2");  // of what entries hold: functions are named since
     prefix = trace::sha256_hex(text) + "\n";
   }
   return trace::sha256_hex(prefix + std::string(key_text));

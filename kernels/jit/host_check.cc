@@ -1,5 +1,5 @@
-// keys-valid without a compiler: the body, with the key's constants, on small inputs at the
-// boundaries of its arguments, compared with the reference.
+// A key's kernel on small inputs at the boundaries of its arguments, compared with the reference: by
+// its body on the host, which needs no compiler, or by whoever else launches it.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -53,7 +53,7 @@ Ints seq_lens(const std::vector<Request>& requests) {
   return lens;
 }
 
-void check_compute_prefill(const Key& key, const Constants& c) {
+void check_compute_prefill(Launcher& launcher, const Key& key, const Constants& c) {
   const std::int32_t block = std::clamp(c[0], 1, 2048), window = 128;
   static constexpr std::int32_t prefixes[] = {0, 1, 126, 127, 128, kMaxPosition - 64};
   for (const auto& [prefills, decodes] : {std::pair{block, 0}, {block / 2 + 1, 3}}) {
@@ -64,7 +64,7 @@ void check_compute_prefill(const Key& key, const Constants& c) {
     }
     const Ints locs = start_locs(requests), lens = seq_lens(requests);
     Ints gather(static_cast<std::size_t>(prefills), kPoison);
-    run_on_host(key,
+    launcher.run(key,
                 ComputePrefillLaunch{out(gather), in(locs), in(lens), prefills, decodes, window});
     requests.erase(requests.begin(), requests.begin() + decodes);
     expect_equal("gather_lens", gather.data(), reference::gather_lens(requests, window));
@@ -78,7 +78,7 @@ Ints values_of_class(std::int32_t declared) {
   return {2, 17, 55};
 }
 
-void check_build_chunk(const Key& key, const Constants& c) {
+void check_build_chunk(Launcher& launcher, const Key& key, const Constants& c) {
   const std::int32_t r = std::clamp(c[6], 1, 4096);
   const bool aligned = c[7] != 0;
   std::vector<Request> chunk = {{1, 1},
@@ -100,17 +100,17 @@ void check_build_chunk(const Key& key, const Constants& c) {
   for (const auto& [start, stop] : slices) {
     const auto rows = static_cast<std::size_t>(stop - start);
     Ints starts(rows, kPoison), ends(rows, kPoison), owners(total, kPoison);
-    run_on_host(key,
+    launcher.run(key,
                 BuildChunkLaunch{out(starts), out(ends), out(owners), in(locs), in(lens, aligned),
                                  start, stop, static_cast<std::int32_t>(chunk.size())});
-    const auto expected = reference::chunk_metadata(chunk, c[6], start, stop, {c[2], c[3], c[4]});
+    const auto expected = reference::chunk_metadata(chunk, r, start, stop, {c[2], c[3], c[4]});
     expect_equal("key_starts", starts.data(), expected.key_starts);
     expect_equal("key_ends", ends.data(), expected.key_ends);
     expect_equal("key_requests", owners.data(), expected.key_requests);
   }
 }
 
-void check_combine(const Key& key, const Constants& c) {
+void check_combine(Launcher& launcher, const Key& key, const Constants& c) {
   const std::int32_t r = std::clamp(c[0], 1, 4096), top_k = std::clamp(c[1], 0, 65536);
   const std::int32_t window = c[3];
   // One entry short of, at, and past: the first entry, a full window, a full list of entries.
@@ -129,8 +129,7 @@ void check_combine(const Key& key, const Constants& c) {
   for (std::size_t i = 0; i < topk.size(); ++i) topk[i] = static_cast<std::int32_t>(i * 37 & 8191);
   Ints indices(tokens * static_cast<std::size_t>(combined_stride), kPoison),
       counts(tokens, kPoison);
-  run_on_host(
-      key, CombineLaunch{out(indices), out(counts), in(topk, c[4] != 0), in(locs, c[5] != 0),
+  launcher.run(key, CombineLaunch{out(indices), out(counts), in(topk, c[4] != 0), in(locs, c[5] != 0),
                          in(lens, c[6] != 0), in(gather, c[7] != 0), combined_stride, topk_stride,
                          M, N, static_cast<std::int32_t>(chunk.size()), 2});
   std::vector<std::vector<std::int64_t>> topk_rows;  // as far as the reference reads them
@@ -142,7 +141,7 @@ void check_combine(const Key& key, const Constants& c) {
     }
   }
   const auto rows =
-      reference::combined_indices(chunk, gathered, topk_rows, c[0], c[1], window, M, N);
+      reference::combined_indices(chunk, gathered, topk_rows, r, c[1], window, M, N);
   for (std::size_t t = 0; t < tokens; ++t) {
     expect_equal("combined_lens", &counts[t], {static_cast<std::int64_t>(rows[t].size())});
     expect_equal("combined_indices", indices.data() + t * static_cast<std::size_t>(combined_stride),
@@ -160,17 +159,28 @@ std::string short_path(const char* file) {
 }  // namespace
 
 HostCheck check_on_host(const Key& key) {
+  class OnHost final : public Launcher {
+   public:
+    void run(const Key& k, const ComputePrefillLaunch& launch) override { run_on_host(k, launch); }
+    void run(const Key& k, const BuildChunkLaunch& launch) override { run_on_host(k, launch); }
+    void run(const Key& k, const CombineLaunch& launch) override { run_on_host(k, launch); }
+  } on_host;
+  return check_with(on_host, key);
+}
+
+HostCheck check_with(Launcher& launcher, const Key& key) {
   HostCheck check;
   try {
     const Constants constants = constants_of(key, key.kernel);
-    if (key.kernel == kComputePrefillMetadata) check_compute_prefill(key, constants);
-    if (key.kernel == kBuildPrefillChunkMetadata) check_build_chunk(key, constants);
-    if (key.kernel == kCombineTopkSwaIndices) check_combine(key, constants);
+    if (key.kernel == kComputePrefillMetadata) check_compute_prefill(launcher, key, constants);
+    if (key.kernel == kBuildPrefillChunkMetadata) check_build_chunk(launcher, key, constants);
+    if (key.kernel == kCombineTopkSwaIndices) check_combine(launcher, key, constants);
     check.ok = true;
   } catch (const KernelFault& fault) {
     check.fault = fault.kind;
     check.message = fault.what();
-    const bool of_result = fault.kind == "unwritten" || fault.kind == "wrong_result";
+    const bool of_result = fault.kind == "unwritten" || fault.kind == "wrong_result" ||
+                           fault.kind == "device_fault";
     check.file = of_result ? find_kernel(key.kernel)->file : short_path(fault.location.file_name());
     check.line = of_result ? 0 : static_cast<int>(fault.location.line());
     std::string text = source_line(check.file, check.line);

@@ -47,4 +47,17 @@ void run_on_host(const Key& key, const ComputePrefillLaunch& launch, int threads
 void run_on_host(const Key& key, const BuildChunkLaunch& launch, int threads = 1);
 void run_on_host(const Key& key, const CombineLaunch& launch, int threads = 1);
 
+/// Who launches a key's kernel. Buffers are the host's: one that launches elsewhere copies outputs
+/// there and back, so that what nobody writes stays as it was.
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  virtual void run(const Key& key, const ComputePrefillLaunch& launch) = 0;
+  virtual void run(const Key& key, const BuildChunkLaunch& launch) = 0;
+  virtual void run(const Key& key, const CombineLaunch& launch) = 0;
+};
+/// As check_on_host(), with the launches made by `launcher`. What it throws as KernelFault is the
+/// key's fault; `device_fault`: the device failed.
+HostCheck check_with(Launcher& launcher, const Key& key);
+
 }  // namespace warmgate::jit

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,13 @@ struct Compiled {
   std::string log;      // the compiler's words, first 4 KiB; for the host half the fault's message
   std::string backend;  // "nvrtc" or "host"
   std::int64_t bytes = 0;  // of the object code; 0 for the host half
+};
+
+/// Object code that holds a key's kernel. Keys that were compiled together share one program.
+struct Code {
+  std::string program;                      // its address: what two keys' code has in common
+  std::shared_ptr<const std::string> cubin;
+  std::string function;  // as the cubin calls it; "" if that is not known
 };
 
 /// What running the kernel's body on the host with checked integers gave.
@@ -89,6 +97,9 @@ class Compiler {
   /// prepare() and compile() of all keys of one architecture, strictly. Result i belongs to
   /// keys[i].
   std::vector<Compiled> compile_all(const std::vector<Key>& keys, std::string_view arch);
+  /// The object code of a key that compile() was asked for and that compiled, for a device to load;
+  /// nothing where it did not, or where the host half stood in for it.
+  std::optional<Code> code(const Key& key, std::string_view arch, Mode mode);
   /// "nvrtc" or "host": what compile() uses. An NVRTC that is there but does not load makes it the
   /// host half from then on.
   std::string_view backend() const;

@@ -146,6 +146,7 @@ Nvrtc::Nvrtc(const fs::path& path) {
   resolve(handle, "nvrtcDestroyProgram", nvrtc_.destroy);
   resolve(handle, "nvrtcAddNameExpression", nvrtc_.add_name);
   resolve(handle, "nvrtcCompileProgram", nvrtc_.compile);
+  resolve(handle, "nvrtcGetLoweredName", nvrtc_.lowered);
   resolve(handle, "nvrtcGetProgramLogSize", nvrtc_.log_size);
   resolve(handle, "nvrtcGetProgramLog", nvrtc_.log);
   resolve(handle, "nvrtcGetCUBINSize", nvrtc_.cubin_size);
@@ -189,6 +190,11 @@ NvrtcResult Nvrtc::run(const NvrtcRequest& request, bool want_ptx) const {
   if (out.ok) {
     out.cubin =
         want_ptx ? fetch(nvrtc_.ptx_size, nvrtc_.ptx) : fetch(nvrtc_.cubin_size, nvrtc_.cubin);
+    for (const std::string& name : request.instantiations) {
+      const char* lowered = nullptr;  // lives as long as the program
+      const bool known = nvrtc_.lowered(program, name.c_str(), &lowered) == 0;
+      out.functions.emplace_back(known && lowered != nullptr ? lowered : "");
+    }
   }
   nvrtc_.destroy(&program);
   return out;

@@ -33,6 +33,7 @@ struct NvrtcResult {
   bool ok = false;
   std::string log;    // without the trailing NUL
   std::string cubin;  // of real architectures
+  std::vector<std::string> functions;  // of the instantiations, as the cubin calls them
 };
 
 /// A loaded library. Thread-safe: each compile() is a program of its own.
@@ -55,6 +56,7 @@ class Nvrtc {
     int (*destroy)(Program*);
     int (*add_name)(Program, const char*);
     int (*compile)(Program, int, const char* const*);
+    int (*lowered)(Program, const char*, const char**);
     Size log_size, cubin_size, ptx_size;
     Read log, cubin, ptx;
     // Since CUDA 11.2; null in a library that lacks them.

@@ -10,6 +10,7 @@ namespace warmgate::numerics {
 struct Case {
   const char* name;
   void (*measure)(Random&, Table&);
+  bool of_host = false;  // measures functions that run on the host whatever the device
 };
 
 const std::vector<Case>& cases();

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/numerics/cases.h"
+#include "kernels/numerics/device.h"
 #include "kernels/numerics/paged.h"
 #include "kernels/numerics/rope_tables.h"
 #include "kernels/reference/compressor.h"
@@ -29,8 +30,8 @@ void states(Random& random, Table& table) {
       slots.push_back(p % 7 == 6 ? -1 : cache.slot(0, p));
     }
     const std::vector<std::uint8_t> before = cache.memory();
-    cpu::save_partial_states({length, columns, shape.ratio, kv_score.data(), ape.data(),
-                              slots.data(), positions.data(), cache.op()});
+    device()->save_partial_states({length, columns, shape.ratio, kv_score.data(), ape.data(),
+                                   slots.data(), positions.data(), cache.op()});
     const ref::Matrix in = rows_fp32(kv_score, width), offsets = rows_fp32(ape, columns);
     std::int64_t differ = 0;
     for (std::int64_t t = 0; t < length; ++t) {
@@ -92,9 +93,10 @@ void entries(Random& random, Table& table, const EntryCase& c) {
   const ref::Rope rope = ref::rope_of_layer(ratio, ref::WindowRope::yarn);
   const auto rows = rope_table(rope, lengths[0]);
   const std::vector<std::uint8_t> before = cache.memory();
-  cpu::compress_window({static_cast<std::int64_t>(positions.size()), ratio, overlap, c.shape.dim,
-                        state.op(), state.op_table(), requests.data(), positions.data(),
-                        norm.data(), rows.data(), slots.data(), c.format, cache.op(), 1e-6F});
+  device()->compress_window({static_cast<std::int64_t>(positions.size()), ratio, overlap,
+                             c.shape.dim, state.op(), state.op_table(), requests.data(),
+                             positions.data(), norm.data(), rows.data(), slots.data(), c.format,
+                             cache.op(), 1e-6F});
 
   double worst = 0;
   std::int64_t count = 0;

@@ -110,8 +110,9 @@ void block_scales(Random&, Table& table) {
 }  // namespace
 
 std::vector<Case> format_cases() {
-  return {
-      {"format_values", values}, {"format_rounding", roundings}, {"block_scales", block_scales}};
+  return {{"format_values", values, true},
+          {"format_rounding", roundings, true},
+          {"block_scales", block_scales, true}};
 }
 
 }  // namespace warmgate::numerics

@@ -2,6 +2,7 @@
 #include "kernels/cpu/decoder.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/numerics/cases.h"
+#include "kernels/numerics/device.h"
 #include "kernels/reference/layer.h"
 #include "kernels/reference/number.h"
 #include "kernels/reference/weights.h"
@@ -18,7 +19,7 @@ void embedding(Random& random, Table& table) {
   const std::vector<std::int64_t> ids{31, 32, 33, 47, 48, 0, 40};
   const auto tokens = static_cast<std::int64_t>(ids.size());
   Output<Bf16> out(tokens * width);
-  cpu::embed({tokens, width, rows, first, ids.data(), weights.data(), out.data()});
+  device()->embed({tokens, width, rows, first, ids.data(), weights.data(), out.data()});
   std::int64_t differ = 0;
   for (std::int64_t t = 0; t < tokens; ++t) {
     const std::int64_t row = ids[static_cast<std::size_t>(t)] - first;
@@ -36,14 +37,14 @@ void copies(Random& random, Table& table) {
   const cpu::Copies shape{5, 4, 33};
   const auto x = random.bf16(5 * 33), y = random.bf16(5 * 33);
   Output<Bf16> residual(5 * 4 * 33), back(5 * 33), mean(5 * 33);
-  cpu::spread_copies(shape, x.data(), residual.data());
+  device()->spread_copies(shape, x.data(), residual.data());
   std::int64_t differ = residual.overrun();
   for (std::int64_t i = 0; i < 5 * 4 * 33; ++i) {
     differ += residual[i] == x[static_cast<std::size_t>(i / 132 * 33 + i % 33)] ? 0 : 1;
   }
-  cpu::first_copy(shape, residual.data(), back.data());
+  device()->first_copy(shape, residual.data(), back.data());
   differ += differing(back.copy(), x);
-  cpu::add_to_copies(shape, y.data(), residual.data());
+  device()->add_to_copies(shape, y.data(), residual.data());
   // One addition, one rounding.
   const ref::Vector sum = ref::bf16(ref::add(from_bf16(x), from_bf16(y)));
   for (std::int64_t i = 0; i < 5 * 4 * 33; ++i) {
@@ -51,7 +52,7 @@ void copies(Random& random, Table& table) {
                   ? 0
                   : 1;
   }
-  cpu::mean_of_copies(shape, residual.data(), mean.data());
+  device()->mean_of_copies(shape, residual.data(), mean.data());
   differ += differing(from_bf16(mean.view()), sum);
   table.exact("residual copies: spread, add, mean", "T 5, 4 copies, width 33", differ,
               residual.overrun() + back.overrun() + mean.overrun());
@@ -75,12 +76,12 @@ void gated(Random& random, Table& table) {
     for (const std::int64_t tokens : {0, 1, 3, 5}) {
       const auto x = random.bf16(tokens * hidden, v.size);
       Output<Bf16> y(tokens * hidden);
-      cpu::gated_mlp({tokens,
-                      x.data(),
-                      {cpu::WeightType::kBf16, w13.data(), nullptr, 2 * inter, hidden},
-                      {cpu::WeightType::kBf16, w2.data(), nullptr, hidden, inter},
-                      y.data(),
-                      v.limit});
+      device()->gated_mlp({tokens,
+                           x.data(),
+                           {cpu::WeightType::kBf16, w13.data(), nullptr, 2 * inter, hidden},
+                           {cpu::WeightType::kBf16, w2.data(), nullptr, hidden, inter},
+                           y.data(),
+                           v.limit});
       ref::Matrix want(tokens, hidden);
       const ref::Matrix in = rows_bf16(x, hidden);
       for (std::int64_t t = 0; t < tokens; ++t) {
@@ -105,7 +106,7 @@ void choice(Random& random, Table& table) {
   for (const std::int64_t i : {298, 299}) logits[static_cast<std::size_t>(stride + i)] = 77;
   Output<std::int64_t> ids(tokens);
   Output<float> best(tokens);
-  cpu::argmax({tokens, width, stride, first, logits.data(), ids.data(), best.data()});
+  device()->argmax({tokens, width, stride, first, logits.data(), ids.data(), best.data()});
   std::int64_t differ = 0;
   for (std::int64_t t = 0; t < tokens; ++t) {
     const auto row =
@@ -120,7 +121,7 @@ void choice(Random& random, Table& table) {
   const auto x = random.bf16(9 * 17);
   const std::vector<std::int64_t> rows{8, 0, 3, 3};
   Output<Bf16> out(4 * 17);
-  cpu::select_rows(4, 17, rows.data(), x.data(), out.data());
+  device()->select_rows(4, 17, rows.data(), x.data(), out.data());
   std::int64_t moved = 0;
   for (std::int64_t i = 0; i < 4 * 17; ++i) {
     moved +=

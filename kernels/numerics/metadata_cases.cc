@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/topk.h"
 #include "kernels/numerics/cases.h"
+#include "kernels/numerics/device.h"
 #include "kernels/numerics/paged.h"
 #include "kernels/reference/visible.h"
 
@@ -54,8 +55,8 @@ void tokens_and_slots(Random& random, Table& table) {
     for (const std::int64_t l : batch.lengths) rows.push_back(l / ratio + 1);
     Cache cache = Cache::ds_mla(random, rows, page_rows);
     Output<std::int64_t> slots(padded);
-    cpu::slot_mapping({tokens, padded, ratio, batch.positions.data(), batch.requests.data(),
-                       cache.op_table(), slots.data()});
+    device()->slot_mapping({tokens, padded, ratio, batch.positions.data(), batch.requests.data(),
+                            cache.op_table(), slots.data()});
     std::int64_t differ = 0;
     for (std::int64_t t = 0; t < padded; ++t) {
       std::int64_t want = -1;
@@ -76,8 +77,8 @@ void tokens_and_slots(Random& random, Table& table) {
   }
   Output<std::int32_t> request(padded);
   Output<std::uint8_t> valid(padded, 0x5B);
-  cpu::token_to_req({padded, static_cast<std::int64_t>(batch.lengths.size()), batch.starts.data(),
-                     slots.data(), request.data(), valid.data()});
+  device()->token_to_req({padded, static_cast<std::int64_t>(batch.lengths.size()),
+                          batch.starts.data(), slots.data(), request.data(), valid.data()});
   std::int64_t differ = 0;
   for (std::int64_t t = 0; t < padded; ++t) {
     const auto i = static_cast<std::size_t>(t);
@@ -94,11 +95,11 @@ void windows(Random& random, Table& table) {
   Cache cache = Cache::ds_mla(random, batch.lengths, 64);
   Output<std::int32_t> causal(tokens * 128), causal_lens(tokens), block(tokens * 320),
       block_lens(tokens);
-  cpu::swa_indices({tokens, 128, 128, batch.positions.data(), batch.requests.data(),
-                    batch.valid.data(), cache.op_table(), causal.data(), causal_lens.data()});
-  cpu::noncausal_swa_indices({tokens, 128, 320, batch.starts.data(), batch.seq.data(),
-                              batch.requests.data(), batch.valid.data(), cache.op_table(),
-                              block.data(), block_lens.data()});
+  device()->swa_indices({tokens, 128, 128, batch.positions.data(), batch.requests.data(),
+                         batch.valid.data(), cache.op_table(), causal.data(), causal_lens.data()});
+  device()->noncausal_swa_indices({tokens, 128, 320, batch.starts.data(), batch.seq.data(),
+                                   batch.requests.data(), batch.valid.data(), cache.op_table(),
+                                   block.data(), block_lens.data()});
   std::int64_t differ = 0, differ_block = 0;
   for (std::int64_t t = 0; t < tokens; ++t) {
     const auto i = static_cast<std::size_t>(t);
@@ -134,21 +135,23 @@ void entries(Random& random, Table& table) {
     for (const std::int64_t l : batch.lengths) rows.push_back(l / ratio + 1);
     Cache cache = Cache::ds_mla(random, rows, 256 / ratio);
     Output<std::int32_t> global(tokens * width), lens(tokens), local(tokens * width), seen(tokens);
-    cpu::compressed_indices({tokens, ratio, width, batch.positions.data(), batch.requests.data(),
-                             batch.valid.data(), cache.op_table(), global.data(), lens.data()});
-    cpu::compressed_indices({tokens,
-                             ratio,
-                             width,
-                             batch.positions.data(),
-                             batch.requests.data(),
-                             batch.valid.data(),
-                             {},
-                             local.data(),
-                             nullptr});
-    cpu::visible_entries({tokens, ratio, batch.positions.data(), seen.data()});
+    device()->compressed_indices({tokens, ratio, width, batch.positions.data(),
+                                  batch.requests.data(), batch.valid.data(), cache.op_table(),
+                                  global.data(), lens.data()});
+    device()->compressed_indices({tokens,
+                                  ratio,
+                                  width,
+                                  batch.positions.data(),
+                                  batch.requests.data(),
+                                  batch.valid.data(),
+                                  {},
+                                  local.data(),
+                                  nullptr});
+    device()->visible_entries({tokens, ratio, batch.positions.data(), seen.data()});
     Output<std::int32_t> chosen(tokens * width), chosen_lens(tokens);
-    cpu::global_topk_indices({tokens, width, local.data(), batch.requests.data(), cache.op_table(),
-                              batch.valid.data(), chosen.data(), chosen_lens.data()});
+    device()->global_topk_indices({tokens, width, local.data(), batch.requests.data(),
+                                   cache.op_table(), batch.valid.data(), chosen.data(),
+                                   chosen_lens.data()});
     std::int64_t differ = 0, differ_local = 0, differ_chosen = 0;
     for (std::int64_t t = 0; t < tokens; ++t) {
       const auto i = static_cast<std::size_t>(t);
@@ -179,7 +182,7 @@ void expanded(Random& random, Table& table) {
   const std::int64_t width = 5, tokens = batch.tokens();
   Output<std::int32_t> rows(tokens * width);
   const cpu::BlockTable op = cache.op_table();
-  cpu::expand_table({tokens, width, batch.requests.data(), op, rows.data()});
+  device()->expand_table({tokens, width, batch.requests.data(), op, rows.data()});
   std::int64_t differ = 0;
   for (std::int64_t t = 0; t < tokens; ++t) {
     for (std::int64_t i = 0; i < width; ++i) {

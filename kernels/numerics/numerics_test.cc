@@ -5,7 +5,9 @@
 #include <cmath>
 #include <set>
 
+#include "kernels/cpu/cpu_kernels.h"
 #include "kernels/numerics/cases.h"
+#include "kernels/numerics/device.h"
 
 namespace warmgate::numerics {
 namespace {
@@ -65,6 +67,37 @@ TEST(Inputs, OutputMemoryShowsWhatWasWritten) {
   EXPECT_EQ(out.overrun(), 2);
   EXPECT_EQ(differing(std::vector<int>{1, 2}, std::vector<int>{1, 3}), 1);
   EXPECT_EQ(differing(std::vector<int>{1, 2}, std::vector<int>{1}), 2);
+}
+
+// A device of its own name: waited for after each call, and bits of sums are not compared.
+class OtherDevice : public kernels::CpuKernels {
+ public:
+  const char* device() const override { return "other"; }
+  void synchronize() override { ++waits; }
+  int waits = 0;
+};
+
+TEST(Device, WaitsAndComparesAsTheDeviceDoes) {
+  const std::vector<Bf16> ones{0x3F80, 0x3F80}, nearly{0x3F80, 0x3F81}, far{0x3F80, 0x4000};
+  const auto row = [&](const std::vector<Bf16>& got) {
+    Table table;
+    same_sums(table, "s", "i", got, ones, 2);
+    return table.rows().front();
+  };
+  EXPECT_TRUE(row(ones).right());
+  EXPECT_FALSE(row(nearly).right());
+  static OtherDevice other;
+  measure_on(other);
+  const std::vector<std::int64_t> positions{3};
+  std::int32_t seen = 0;
+  device()->visible_entries({1, 4, positions.data(), &seen});
+  EXPECT_EQ(seen, 1);
+  EXPECT_EQ(other.waits, 1);
+  EXPECT_TRUE(row(nearly).right());
+  EXPECT_FALSE(row(far).right());
+  EXPECT_FALSE(row({0x3F80}).right());
+  static kernels::CpuKernels cpu;
+  measure_on(cpu);
 }
 
 TEST(Cases, NamesAreDifferent) {

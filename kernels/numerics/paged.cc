@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/numerics/device.h"
+
 namespace warmgate::numerics {
 namespace {
 
@@ -18,8 +20,10 @@ Cache::Cache(Random& random, std::vector<std::int64_t> lengths, std::int64_t pag
     pages += own;
     longest = std::max(longest, own);
   }
-  // Behind the rows some padding, and other layers' pages between this one's.
-  stride_ = page_rows_ * (data_ + scale_) + 64 + 4 * random.integer(0, 50);
+  // Behind the rows some padding, and other layers' pages between this one's. Pages of a GPU begin
+  // at multiples of 16 bytes, so that rows are read 16 bytes at a time.
+  const std::int64_t step = one_order_of_sums() ? 4 : 16;
+  stride_ = page_rows_ * (data_ + scale_) + 64 + step * random.integer(0, 50);
   memory_.assign(size((pages + 3) * stride_), poison);
   // Page ids in random order out of 1..pages+2; entries behind a request's own are garbage.
   table_stride_ = longest + 2;

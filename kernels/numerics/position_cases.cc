@@ -6,6 +6,7 @@
 #include "kernels/cpu/query_key.h"
 #include "kernels/cpu/rope.h"
 #include "kernels/numerics/cases.h"
+#include "kernels/numerics/device.h"
 #include "kernels/numerics/paged.h"
 #include "kernels/numerics/rope_tables.h"
 #include "kernels/reference/linear.h"
@@ -73,8 +74,8 @@ void query_and_key(Random& random, Table& table, const ref::Rope& rope, const ch
   const auto kv = random.bf16(tokens * 512, scale);
   Output<Bf16> out(tokens * padded * 512);
   const std::vector<std::uint8_t> before = cache.memory();
-  cpu::qnorm_rope_insert({tokens, heads, padded, q.data(), kv.data(), rows.data(), positions.data(),
-                          slots.data(), cache.op(), out.data(), 1e-6F});
+  device()->qnorm_rope_insert({tokens, heads, padded, q.data(), kv.data(), rows.data(),
+                               positions.data(), slots.data(), cache.op(), out.data(), 1e-6F});
 
   const ref::Vector in = from_bf16(q);
   double query = 0, key = 0;
@@ -129,7 +130,7 @@ void padded_query(Random& random, Table& table) {
   const std::int64_t tokens = 5, heads = 3, padded = 64;
   const auto q = random.bf16(tokens * heads * 512);
   Output<Bf16> out(tokens * padded * 512);
-  cpu::pad_q({tokens, heads, padded, q.data(), out.data()});
+  device()->pad_q({tokens, heads, padded, q.data(), out.data()});
   std::int64_t differ = 0;
   for (std::int64_t t = 0; t < tokens; ++t) {
     for (std::int64_t i = 0; i < padded * 512; ++i) {
@@ -160,10 +161,10 @@ void window_choice(Random& random, Table& table) {
 
 std::vector<Case> position_cases() {
   return {{"rope_tables", tables},
-          {"rotations", rotations},
+          {"rotations", rotations, true},
           {"window_query_and_key", window_query_and_key},
           {"padded_query", padded_query},
-          {"window_rope_choice_shows", window_choice}};
+          {"window_rope_choice_shows", window_choice, true}};
 }
 
 }  // namespace warmgate::numerics

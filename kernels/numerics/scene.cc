@@ -7,6 +7,7 @@
 #include "kernels/cpu/metadata.h"
 #include "kernels/cpu/sparse_attention.h"
 #include "kernels/cpu/topk.h"
+#include "kernels/numerics/device.h"
 #include "kernels/reference/attention.h"
 #include "kernels/reference/visible.h"
 
@@ -149,17 +150,17 @@ std::vector<Bf16> Scene::decode(const std::vector<Piece>& pieces, bool lists_by_
   }
   if (lists_by_ops) {
     const std::vector<std::uint8_t> valid(size(tokens), 1);
-    cpu::swa_indices({tokens, 128, 128, positions.data(), requests.data(), valid.data(),
-                      window.op_table(), near.indices.data(), near.lens.data()});
+    device()->swa_indices({tokens, 128, 128, positions.data(), requests.data(), valid.data(),
+                           window.op_table(), near.indices.data(), near.lens.data()});
     if (shape_.ratio == 128) {
-      cpu::compressed_indices({tokens, 128, extra_width, positions.data(), requests.data(),
-                               valid.data(), entries.op_table(), far.indices.data(),
-                               far.lens.data()});
+      device()->compressed_indices({tokens, 128, extra_width, positions.data(), requests.data(),
+                                    valid.data(), entries.op_table(), far.indices.data(),
+                                    far.lens.data()});
     } else if (shape_.ratio == 4) {
       for (auto& index : local.indices) index = index == kTail ? -1 : index;
-      cpu::global_topk_indices({tokens, extra_width, local.indices.data(), requests.data(),
-                                entries.op_table(), valid.data(), far.indices.data(),
-                                far.lens.data()});
+      device()->global_topk_indices({tokens, extra_width, local.indices.data(), requests.data(),
+                                     entries.op_table(), valid.data(), far.indices.data(),
+                                     far.lens.data()});
     }
   }
   null_page_uses += near.below(64) + (shape_.ratio > 1 ? far.below(entries.page_rows()) : 0);
@@ -181,7 +182,7 @@ std::vector<Bf16> Scene::decode(const std::vector<Piece>& pieces, bool lists_by_
   }
   p.sink = sinks.data();
   p.out = out.data();
-  cpu::sparse_decode(p);
+  device()->sparse_decode(p);
   overrun += out.overrun();
   return out.copy();
 }
@@ -218,11 +219,11 @@ std::vector<Bf16> Scene::prefill(const std::vector<Piece>& pieces, std::uint8_t 
   };
   std::vector<std::int32_t> far_entries, near_entries;
   if (ratio > 1) {
-    cpu::dequant_gather({batch, ratio, 0, rows * 512, seq.data(), nullptr, entries.op(),
-                         table_of(entries, far_entries), kv.data()});
+    device()->dequant_gather({batch, ratio, 0, rows * 512, seq.data(), nullptr, entries.op(),
+                              table_of(entries, far_entries), kv.data()});
   }
-  cpu::dequant_gather({batch, 1, compressed, rows * 512, seq.data(), gather.data(), window.op(),
-                       table_of(window, near_entries), kv.data()});
+  device()->dequant_gather({batch, 1, compressed, rows * 512, seq.data(), gather.data(),
+                            window.op(), table_of(window, near_entries), kv.data()});
 
   Lists lists(tokens, (top_k + 128 + 127) / 128 * 128);
   const auto combined =
@@ -242,7 +243,7 @@ std::vector<Bf16> Scene::prefill(const std::vector<Piece>& pieces, std::uint8_t 
   p.lens = lists.lens.data();
   p.sink = sinks.data();
   p.out = out.data();
-  cpu::sparse_prefill(p);
+  device()->sparse_prefill(p);
   overrun += out.overrun();
   return out.copy();
 }

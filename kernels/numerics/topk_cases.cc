@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/numerics/cases.h"
+#include "kernels/numerics/device.h"
 #include "kernels/reference/indexer.h"
 #include "kernels/reference/visible.h"
 
@@ -32,8 +33,8 @@ void choose(Random& random, Table& table, std::int64_t k, bool ties, bool from_z
     }
   }
   Output<std::int32_t> chosen(tokens * out_stride);
-  cpu::topk_per_row({tokens, k, logits.data(), stride, from_zero ? nullptr : starts.data(),
-                     ends.data(), chosen.data(), out_stride});
+  device()->topk_per_row({tokens, k, logits.data(), stride, from_zero ? nullptr : starts.data(),
+                          ends.data(), chosen.data(), out_stride});
   std::int64_t wrong = 0, order = 0, poisoned = chosen.overrun();
   for (std::int64_t t = 0; t < tokens; ++t) {
     const auto i = static_cast<std::size_t>(t);
@@ -73,9 +74,9 @@ void top_k(Random& random, Table& table) {
 void nan_ranks_lowest(Random& random, Table& table) {
   std::vector<float> logits = random.fp32(40);
   for (std::size_t i = 3; i < 40; i += 4) logits[i] = std::numeric_limits<float>::quiet_NaN();
-  const std::int32_t end = 40;
+  const std::vector<std::int32_t> end{40};
   Output<std::int32_t> chosen(30);
-  cpu::topk_per_row({1, 30, logits.data(), 40, nullptr, &end, chosen.data(), 30});
+  device()->topk_per_row({1, 30, logits.data(), 40, nullptr, end.data(), chosen.data(), 30});
   std::int64_t wrong = 0;
   for (const std::int32_t j : chosen.view()) {
     wrong += j >= 0 && std::isnan(logits[static_cast<std::size_t>(j)]) ? 1 : 0;
@@ -89,14 +90,15 @@ void short_context(Random& random, Table& table) {
   const std::vector<std::int64_t> positions{0, 1, 2, 3, 4, 6, 7, 8, 30, 62, 63, 64, 66};
   const auto tokens = static_cast<std::int64_t>(positions.size());
   Output<std::int32_t> filled(tokens * stride), chosen(tokens * stride);
-  cpu::fill_short_context({tokens, k, 4, positions.data(), filled.data(), stride});
+  device()->fill_short_context({tokens, k, 4, positions.data(), filled.data(), stride});
   const auto logits = random.fp32(tokens * k);
   std::vector<std::int32_t> ends;
   std::int64_t differ = 0, poisoned = filled.overrun();
   for (const std::int64_t p : positions) {
     ends.push_back(static_cast<std::int32_t>(ref::visible_entries(p, 4).size()));
   }
-  cpu::topk_per_row({tokens, k, logits.data(), k, nullptr, ends.data(), chosen.data(), stride});
+  device()->topk_per_row(
+      {tokens, k, logits.data(), k, nullptr, ends.data(), chosen.data(), stride});
   for (std::int64_t t = 0; t < tokens; ++t) {
     const auto visible = ref::visible_entries(positions[static_cast<std::size_t>(t)], 4);
     for (std::int64_t i = 0; i < k; ++i) {

@@ -45,6 +45,7 @@ void Numerics::begin_step(const StepHost& step, const BlockTables& tables) {
   // where somebody spoiled that, as warmup does to prove that nothing is left of it.
   if (step.dummy && !null_block_is_zero()) return;
   step_ = &step;
+  ++compared_;
   tables_ = &tables;
   before_.clear();
   pick_logit_rows();
@@ -56,8 +57,9 @@ void Numerics::begin_step(const StepHost& step, const BlockTables& tables) {
 
 bool Numerics::null_block_is_zero() const {
   const Tensor& view = layers_.front().swa.view;
+  PageReader pages(view);
   const reference::Bytes page =
-      pages_of(view).page(0).first(static_cast<std::size_t>(view.dim(1) * view.dim(2)));
+      pages.page(0).first(static_cast<std::size_t>(view.dim(1) * view.dim(2)));
   return std::all_of(page.begin(), page.end(), [](std::byte b) { return b == std::byte{0}; });
 }
 
@@ -68,6 +70,7 @@ void Numerics::pick_logit_rows() {
   logit_tokens_.clear();
   for (std::size_t r = 0; r < step_->batch.size(); ++r) {
     const BatchRequest& request = step_->batch[r];
+    if (request.request == kPadding) break;
     const std::int64_t end = step_->query_start[r + 1];
     const bool each = request.computed > 0 && request.query <= 1 + dims_.speculative;
     for (std::int64_t t = each ? end - request.query : end - 1; t < end; ++t) {

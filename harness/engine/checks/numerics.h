@@ -51,6 +51,8 @@ class Numerics final : public Observer {
   void after(const LayerRef& layer, const ops::SelectRows& op) override;
 
  private:
+  static constexpr std::int64_t kLayersOfAStep = 5;
+
   using Vector = reference::Vector;
   using Matrix = reference::Matrix;
   using Rows = std::vector<std::int64_t>;
@@ -60,7 +62,14 @@ class Numerics final : public Observer {
     std::int64_t first = 0;  // position of its first token of this step
   };
 
-  bool watching(const LayerRef& layer) const { return step_ != nullptr && layer.role != "draft"; }
+  /// Of a deep model each compared step looks at some of its layers, the next at others: their kernels
+  /// are the same, and a float64 copy of every one would take minutes.
+  bool watching(const LayerRef& layer) const {
+    if (step_ == nullptr || layer.role == "draft") return false;
+    const auto deep = static_cast<std::int64_t>(layers_.size()) / kLayersOfAStep;
+    return extent_ == Extent::kAll || layer.id < 0 || deep < 2 ||
+           (layer.id + compared_) % deep == 0;
+  }
   /// Runs `compare`; what it throws (a freed block, a row that is not there) is a mismatch.
   void check(std::string_view tensor, const LayerRef& layer,
              const std::function<void(Comparison&)>& compare);
@@ -126,10 +135,11 @@ class Numerics final : public Observer {
   // Of the step.
   const StepHost* step_ = nullptr;
   const BlockTables* tables_ = nullptr;
-  std::int64_t steps_ = 0, step_number_ = 0;
+  std::int64_t steps_ = 0, step_number_ = 0, compared_ = 0;
   Rows tokens_;                             // rows of [T,…] tensors
   Rows picked_;                             // rows of [n,…] tensors behind the selection
   std::vector<std::int64_t> logit_tokens_;  // token of each of the n rows
+  std::string large_mlp_phase_;             // in which a large gated_mlp was compared last
 
   // Of the layer under way, at the rows of tokens_ (picked_ around the layers).
   std::unordered_map<std::uint64_t, Matrix> before_;  // by address: values before they are changed

@@ -14,13 +14,13 @@ using reference::View;
 // The bytes that stand for the key, exactly, given its bf16 row; what was rotated in fp32, nearly.
 void Numerics::check_window_key(const LayerRef& ref) {
   const LayerState& layer = state_of(ref);
-  const reference::Pages pages = pages_of(layer.swa.view);
+  PageReader pages(layer.swa.view);
   check("window_key", ref, [&](Comparison& c) {
     c.exact = true;
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       const std::int64_t t = tokens_[i], p = position(t);
-      const reference::Place at = reference::place(table(layer.swa.group, t), pages.rows, p);
-      const auto stored = reference::ds_mla_row(pages.page(at.block), pages.rows, at.row);
+      const reference::Place at = reference::place(table(layer.swa.group, t), pages.rows(), p);
+      const auto stored = reference::ds_mla_row(pages.page(at.block), pages.rows(), at.row);
       const Vector key = reference::rotate(kv_.row(static_cast<std::int64_t>(i)), rope(layer), p);
       const auto right = reference::encode_ds_mla(key);
       c.mismatches += reference::mismatches(reference::Bytes(stored.data).first(reference::kNope),
@@ -77,13 +77,13 @@ reference::Vector Numerics::entry_of_states(const LayerState& layer, const Bound
 
 void Numerics::check_entries(const LayerRef& ref) {
   const LayerState& layer = state_of(ref);
-  const reference::Pages pages = pages_of(layer.compressed.view);
+  PageReader pages(layer.compressed.view);
   check("compressed_key", ref, [&](Comparison& c) {
     for (const auto& [token, entry] : made_entries(layer.ratio)) {
       const Vector right = entry_of_states(layer, layer.state, dims_.head_dim,
                                            WeightId::kCompressorNorm, token, entry);
-      const auto at = reference::place(table(layer.compressed.group, token), pages.rows, entry);
-      const auto stored = reference::ds_mla_row(pages.page(at.block), pages.rows, at.row);
+      const auto at = reference::place(table(layer.compressed.group, token), pages.rows(), entry);
+      const auto stored = reference::ds_mla_row(pages.page(at.block), pages.rows(), at.row);
       row(c, reference::decode_ds_mla(stored), reference::expected_ds_mla(right, stored));
     }
   });
@@ -91,19 +91,19 @@ void Numerics::check_entries(const LayerRef& ref) {
 
 void Numerics::check_index_keys(const LayerRef& ref) {
   const LayerState& layer = state_of(ref);
-  const reference::Pages pages = pages_of(layer.indexer.view);
+  PageReader pages(layer.indexer.view);
   check("indexer_key", ref, [&](Comparison& c) {
     for (const auto& [token, entry] : made_entries(layer.ratio)) {
       const Vector right = entry_of_states(layer, layer.indexer_state, dims_.index_dim,
                                            WeightId::kIndexerCompressorNorm, token, entry);
-      const auto at = reference::place(table(layer.indexer.group, token), pages.rows, entry);
+      const auto at = reference::place(table(layer.indexer.group, token), pages.rows(), entry);
       const reference::Bytes page = pages.page(at.block);
       if (dims_.fp4_indexer) {
-        const auto stored = reference::indexer_row_fp4(page, pages.rows, at.row);
+        const auto stored = reference::indexer_row_fp4(page, pages.rows(), at.row);
         row(c, reference::decode_indexer_fp4(stored),
             reference::expected_indexer_fp4(right, stored));
       } else {
-        const auto stored = reference::indexer_row(page, pages.rows, at.row);
+        const auto stored = reference::indexer_row(page, pages.rows(), at.row);
         row(c, reference::decode_indexer(stored), reference::expected_indexer(right, stored));
       }
     }

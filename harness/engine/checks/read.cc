@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/engine/ops/device.h"
 #include "harness/engine/ops/gemm.h"
 #include "kernels/reference/number.h"
 
@@ -25,9 +26,18 @@ T load(const std::byte* at) {
   return out;
 }
 
-const std::byte* memory(const Tensor& t) {
-  return reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(t.address));
-}
+/// Bytes at an address, on the host as long as this lives.
+class Look {
+ public:
+  Look(std::uint64_t address, std::int64_t bytes) : data_(look_at(address, bytes, copy_)) {}
+  const std::byte* data() const { return data_; }
+
+ private:
+  std::vector<std::byte> copy_;
+  const std::byte* data_;
+};
+
+std::uint64_t offset(std::int64_t bytes) { return static_cast<std::uint64_t>(bytes); }
 
 double bf16_at(const std::byte* at) {
   const std::uint32_t bits = std::uint32_t{load<std::uint16_t>(at)} << 16;
@@ -80,8 +90,9 @@ std::int64_t row_elements(const Tensor& t) {
   return t.elements() / std::max<std::int64_t>(t.rows(), 1);
 }
 
-const std::byte* row_at(const Tensor& t, std::int64_t row) {
-  return memory(t) + row * t.strides[0] * bits_of(t.dtype) / 8;
+Look look_at_row(const Tensor& t, std::int64_t row) {
+  return {t.address + offset(row * t.strides[0] * bits_of(t.dtype) / 8),
+          (row_elements(t) * bits_of(t.dtype) + 7) / 8};
 }
 
 }  // namespace
@@ -89,9 +100,9 @@ const std::byte* row_at(const Tensor& t, std::int64_t row) {
 Vector row_of(const Tensor& t, std::int64_t row) {
   if (row < 0 || row >= t.rows()) throw std::out_of_range("a check reads a row that is not there");
   Vector out(static_cast<std::size_t>(row_elements(t)));
-  const std::byte* at = row_at(t, row);
+  const Look at = look_at_row(t, row);
   for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = value_at(t.dtype, at, static_cast<std::int64_t>(i));
+    out[i] = value_at(t.dtype, at.data(), static_cast<std::int64_t>(i));
   }
   return out;
 }
@@ -102,7 +113,8 @@ Vector all_of(const Tensor& t) {
 
 Vector fp4_row(const Tensor& t, const Tensor& scales, std::int64_t row) {
   Vector out(static_cast<std::size_t>(row_elements(t)));
-  const std::byte *codes = row_at(t, row), *scale = row_at(scales, row);
+  const Look code_row = look_at_row(t, row), scale_row = look_at_row(scales, row);
+  const std::byte *codes = code_row.data(), *scale = scale_row.data();
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto pair = std::to_integer<unsigned>(codes[i / 2]);
     out[i] = e2m1()[i % 2 == 0 ? pair % 16 : pair / 16] * in_table(ue8m0(), scale[i / 32]);
@@ -122,34 +134,49 @@ Matrix weight_rows(const Tensor& w, std::span<const std::int64_t> rows, const Te
                    std::int64_t index) {
   const Tensor& matrix = whole.present() ? whole : w;
   const std::int64_t in = w.last(), out_rows = w.dim(w.rank - 2);
-  const std::byte* values =
-      memory(w) + index * out_rows * in * bits_of(w.dtype) / 8;  // dense, as weights are
-  const std::byte* scales = memory(matrix) + matrix.payload_bytes();
+  // Dense, as weights are.
+  const std::uint64_t values = w.address + offset(index * out_rows * in * bits_of(w.dtype) / 8);
+  std::uint64_t scales = matrix.address + offset(matrix.payload_bytes());
   const std::int64_t first =
-      (values - memory(matrix)) * 8 / bits_of(w.dtype) / in - index * out_rows;
+      static_cast<std::int64_t>(values - matrix.address) * 8 / bits_of(w.dtype) / in -
+      index * out_rows;
   const std::int64_t columns = ceil_div(in, 128);
-  if (w.dtype == DType::kFp8) scales += index * ceil_div(out_rows, 128) * columns;
+  if (w.dtype == DType::kFp8) scales += offset(index * ceil_div(out_rows, 128) * columns);
   Matrix out(static_cast<std::int64_t>(rows.size()), in);
+  // A whole matrix of fp8 in one look, where all its rows are wanted.
+  const bool whole_fp8 = w.dtype == DType::kFp8 && static_cast<std::int64_t>(rows.size()) == out_rows;
+  const std::int64_t blocks = whole_fp8 ? (first + out_rows - 1) / 128 - first / 128 + 1 : 0;
+  const Look all(values, whole_fp8 ? out_rows * in : 0);
+  const Look all_scales(scales + offset(whole_fp8 ? first / 128 * columns : 0), blocks * columns);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const std::int64_t row = rows[r];
     double* to = &out.at(static_cast<std::int64_t>(r), 0);
-    if (w.dtype == DType::kFp8) {
-      const std::byte* from = values + row * in;
-      const std::byte* scale = scales + (first + row) / 128 * columns;
-      for (std::int64_t i = 0; i < in; ++i) {
+    if (whole_fp8) {
+      const std::byte* from = all.data() + row * in;
+      const std::byte* scale =
+          all_scales.data() + ((first + row) / 128 - first / 128) * columns;
+      for (std::int64_t i = 0; i < in; ++i)
         to[i] = in_table(e4m3(), from[i]) * in_table(ue8m0(), scale[i / 128]);
+    } else if (w.dtype == DType::kFp8) {
+      const Look from(values + offset(row * in), in);
+      const Look scale(scales + offset((first + row) / 128 * columns), columns);
+      for (std::int64_t i = 0; i < in; ++i) {
+        to[i] = in_table(e4m3(), from.data()[i]) * in_table(ue8m0(), scale.data()[i / 128]);
       }
     } else if (w.dtype == DType::kFp4) {
       // Runs of 32 values over the whole tensor; rows are multiples of that.
       const std::int64_t start = (index * out_rows + first + row) * in;
+      const Look from(matrix.address + offset(start / 2), in / 2);
+      const Look scale(scales + offset(start / 32), in / 32);
       for (std::int64_t i = 0; i < in; ++i) {
-        const auto pair = std::to_integer<unsigned>(memory(matrix)[(start + i) / 2]);
-        const unsigned nibble = (start + i) % 2 == 0 ? pair % 16 : pair / 16;
-        to[i] = e2m1()[nibble] * in_table(ue8m0(), scales[(start + i) / 32]);
+        const auto pair = std::to_integer<unsigned>(from.data()[i / 2]);
+        const unsigned nibble = i % 2 == 0 ? pair % 16 : pair / 16;
+        to[i] = e2m1()[nibble] * in_table(ue8m0(), scale.data()[i / 32]);
       }
     } else {
-      const std::byte* from = values + row * in * bits_of(w.dtype) / 8;
-      for (std::int64_t i = 0; i < in; ++i) to[i] = value_at(w.dtype, from, i);
+      const std::int64_t bytes = in * bits_of(w.dtype) / 8;
+      const Look from(values + offset(row * bytes), bytes);
+      for (std::int64_t i = 0; i < in; ++i) to[i] = value_at(w.dtype, from.data(), i);
     }
   }
   return out;
@@ -161,7 +188,8 @@ std::int64_t poisoned(const Tensor& t, std::int64_t rows, std::int64_t most) {
   const std::int64_t every = std::max<std::int64_t>(1, ceil_div(rows * width, most));
   std::int64_t count = 0;
   for (std::int64_t row = 0; row < rows; row += every) {
-    const std::byte* at = row_at(t, row);
+    const Look look = look_at_row(t, row);
+    const std::byte* at = look.data();
     for (std::int64_t i = 0; i < width; ++i) {
       switch (t.dtype) {
         case DType::kBf16:
@@ -181,22 +209,30 @@ std::int64_t poisoned(const Tensor& t, std::int64_t rows, std::int64_t most) {
   return count;
 }
 
-reference::Pages pages_of(const Tensor& view) {
-  const std::int64_t element = bits_of(view.dtype) / 8;
-  return {
-      {memory(view), static_cast<std::size_t>(view.bytes)}, view.strides[0] * element, view.dim(1)};
+PageReader::PageReader(const Tensor& view)
+    : view_(view), stride_(view.strides[0] * bits_of(view.dtype) / 8) {}
+
+reference::Bytes PageReader::page(std::int64_t block) {
+  if (block < 0 || block >= view_.rows()) throw std::out_of_range("cache: no such block");
+  if (block != block_) {
+    block_ = block;
+    const std::int64_t bytes = std::min(stride_, view_.bytes - block * stride_);
+    bytes_ = {look_at(view_.address + offset(block * stride_), bytes, copy_),
+              static_cast<std::size_t>(bytes)};
+  }
+  return bytes_;
 }
 
 Matrix keys_at(const Tensor& view, std::span<const std::int32_t> table,
                std::span<const std::int64_t> indices) {
-  const reference::Pages pages = pages_of(view);
+  PageReader pages(view);
   Matrix out(static_cast<std::int64_t>(indices.size()), reference::kHeadDim);
   for (std::size_t i = 0; i < indices.size(); ++i) {
-    const reference::Place at = reference::place(table, pages.rows, indices[i]);
+    const reference::Place at = reference::place(table, pages.rows(), indices[i]);
     const Bytes page = pages.page(at.block);
     const std::byte* data = page.data() + at.row * reference::kDataBytes;
     const std::byte* scale =
-        page.data() + pages.rows * reference::kDataBytes + at.row * reference::kScaleBytes;
+        page.data() + pages.rows() * reference::kDataBytes + at.row * reference::kScaleBytes;
     double* to = &out.at(static_cast<std::int64_t>(i), 0);
     for (std::int64_t c = 0; c < reference::kNope; ++c) {
       to[c] = in_table(e4m3(), data[c]) * in_table(ue8m0(), scale[c / 64]);
@@ -212,13 +248,13 @@ Matrix index_keys_at(const Tensor& view, std::span<const std::int32_t> table, st
                      bool fp4) {
   constexpr std::int64_t kChannels = 128, kScale = 4;
   const std::int64_t bytes = fp4 ? kChannels / 2 : kChannels;
-  const reference::Pages pages = pages_of(view);
+  PageReader pages(view);
   Matrix out(count, kChannels);
   for (std::int64_t j = 0; j < count; ++j) {
-    const reference::Place at = reference::place(table, pages.rows, j);
+    const reference::Place at = reference::place(table, pages.rows(), j);
     const Bytes page = pages.page(at.block);
     const std::byte* data = page.data() + at.row * bytes;
-    const std::byte* scale = page.data() + pages.rows * bytes + at.row * kScale;
+    const std::byte* scale = page.data() + pages.rows() * bytes + at.row * kScale;
     double* to = &out.at(j, 0);
     for (std::int64_t c = 0; c < kChannels; ++c) {
       if (fp4) {

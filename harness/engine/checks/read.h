@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "harness/engine/ops/tensor.h"
 #include "kernels/reference/cache.h"
@@ -31,8 +32,21 @@ reference::Matrix weight_rows(const Tensor& w, std::span<const std::int64_t> row
 /// reads as one. Looks at the first `rows` rows; past `most` elements at every n-th row only.
 std::int64_t poisoned(const Tensor& tensor, std::int64_t rows, std::int64_t most);
 
-/// A layer's pages of one cache, [blocks,rows,row].
-reference::Pages pages_of(const Tensor& view);
+/// A layer's pages of one cache, view [blocks,rows,row], one at a time.
+class PageReader {
+ public:
+  explicit PageReader(const Tensor& view);
+  /// From the page's first byte to the next block's; valid until the next call. Throws
+  /// std::out_of_range.
+  reference::Bytes page(std::int64_t block);
+  std::int64_t rows() const { return view_.dim(1); }
+
+ private:
+  Tensor view_;
+  std::int64_t stride_, block_ = -1;  // bytes from block to block; the one in bytes_
+  std::vector<std::byte> copy_;
+  reference::Bytes bytes_;
+};
 /// Rows of fp8_ds_mla pages at these indices (positions or entries) of one request, dequantised.
 /// Throws as reference::place.
 reference::Matrix keys_at(const Tensor& view, std::span<const std::int32_t> table,

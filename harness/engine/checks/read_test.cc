@@ -59,6 +59,12 @@ TEST(Read, ExpertsFollowOneAnother) {
   }
 }
 
+reference::Pages all_pages(const Tensor& view) {
+  return {{reinterpret_cast<const std::byte*>(view.address), static_cast<std::size_t>(view.bytes)},
+          view.strides[0],
+          view.dim(1)};
+}
+
 TEST(Read, KeysAndStatesOfPages) {
   Memory memory(std::random_device{}());
   // Three blocks of two layers: a stride wider than the page.
@@ -73,7 +79,7 @@ TEST(Read, KeysAndStatesOfPages) {
   const std::vector<std::int64_t> rows = {0, 63, 64, 70};
   const reference::Matrix got = keys_at(view, table, rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto right = reference::ds_mla_rows(pages_of(view), table, rows[i], 1);
+    const auto right = reference::ds_mla_rows(all_pages(view), table, rows[i], 1);
     for (std::int64_t c = 0; c < 512; ++c) {
       ASSERT_EQ(got.at(static_cast<std::int64_t>(i), c), right.at(0, c)) << rows[i] << " " << c;
     }
@@ -86,7 +92,7 @@ TEST(Read, KeysAndStatesOfPages) {
   EXPECT_THROW(keys_at(view, wild, rows), std::out_of_range);
 
   const reference::Matrix index = index_keys_at(view, table, 66, false);
-  const auto right = reference::indexer_rows(pages_of(view), table, 65, 1);
+  const auto right = reference::indexer_rows(all_pages(view), table, 65, 1);
   for (std::int64_t c = 0; c < 128; ++c) ASSERT_EQ(index.at(65, c), right.at(0, c));
 }
 

@@ -27,19 +27,20 @@ std::vector<std::int64_t> all_of(std::int64_t n) {
 
 std::vector<std::int64_t> Sampler::rows(const StepHost& step, const std::string& phase,
                                         const Dims& dims) {
-  if (step.tokens == 0) return {};
-  if (extent_ == Extent::kAll) return all_of(step.tokens);
+  if (step.real_tokens == 0) return {};
+  if (extent_ == Extent::kAll) return all_of(step.real_tokens);
   if (phase != phase_) {
     phase_ = phase;
     taken_ = 0;
     seen_.clear();
   }
   std::int64_t decodes = 0;
-  for (const BatchRequest& r : step.batch) decodes += r.query <= dims.decode_threshold();
-  const std::int64_t prefills = step.requests - decodes;
+  for (const BatchRequest& r : step.batch)
+    decodes += r.request != kPadding && r.query <= dims.decode_threshold();
+  const std::int64_t prefills = step.real_requests - decodes;
   unsigned present = 0;
   std::int64_t by_bit[4] = {-1, -1, -1, -1};
-  for (std::int64_t t = 0; t < step.tokens; ++t) {
+  for (std::int64_t t = 0; t < step.real_tokens; ++t) {
     const unsigned here = boundaries(step.positions[static_cast<std::size_t>(t)]);
     for (unsigned bit = 0; bit < 4; ++bit) {
       if ((here & (1u << bit)) != 0) by_bit[bit] = t;
@@ -52,7 +53,7 @@ std::vector<std::int64_t> Sampler::rows(const StepHost& step, const std::string&
                              static_cast<std::uint64_t>(std::min<std::int64_t>(prefills, 2)) << 12;
   int& seen = seen_[kind];
   if (seen >= kStepsOfAKind || taken_ >= kStepsOfAPhase) return {};
-  std::vector<std::int64_t> out = {0, step.tokens - 1};
+  std::vector<std::int64_t> out = {0, step.real_tokens - 1};
   // The rarest boundary first; the next step of this kind looks at another.
   int skip = seen;
   std::int64_t boundary = -1;

@@ -19,6 +19,7 @@ struct Entry {
   jit::Key key;
   std::string text, signature;
   bool compiled = false;
+  std::uint64_t function = 0;  // where the device loads object code
 };
 
 std::uint64_t mix(std::uint64_t hash, std::int64_t value) {
@@ -68,6 +69,13 @@ std::vector<std::string> texts(const std::vector<jit::Key>& keys) {
   std::vector<std::string> out;
   for (const jit::Key& key : keys) out.push_back(key.text());
   return out;
+}
+
+/// That of the device, else the first of the configuration.
+std::string own_architecture(const scenario::Resolved& config) {
+  std::string out = device_named(config.device).architecture();
+  if (!out.empty()) return out;
+  return config.architectures.empty() ? "sm_90a" : config.architectures.front();
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -128,7 +136,10 @@ struct KernelSet::Impl {
     recorder.launch(entry.key.kernel, entry.text, entry.signature, layer, rows);
     if (!device.executes()) return;
     if (arguments == nullptr) throw std::logic_error(entry.key.kernel + " without arguments");
-    ops::run(entry.key, *arguments, device);
+    if (entry.function == 0)
+      entry.function = ops::load_kernel(entry.key, compiler, arch, mode, device);
+    ops::run(ops::JitKernel{entry.key, entry.function}, *arguments, device);
+    device.wait(entry.key.kernel.c_str());
   }
 };
 
@@ -145,7 +156,7 @@ KernelSet::KernelSet(const scenario::Resolved& config, Recorder& recorder, jit::
           recorder,
           compiler,
           device_named(config.device),
-          config.architectures.empty() ? std::string("sm_90a") : config.architectures.front(),
+          own_architecture(config),
           config.seams.at("jit.compiler") == "lenient" ? jit::Mode::kLenient : jit::Mode::kStrict,
           {},
           {},
@@ -192,6 +203,17 @@ std::vector<jit::Key> KernelSet::warmup_keys(std::string_view kernel) const {
   if (kernel == jit::kBuildPrefillChunkMetadata) return to_keys(warmup_build_chunk(config));
   if (kernel == jit::kCombineTopkSwaIndices) return to_keys(warmup_combine(config));
   throw std::invalid_argument("no kernel " + std::string(kernel));
+}
+
+jit::HostCheck KernelSet::probe(const jit::Key& key) {
+  Impl& impl = *impl_;
+  std::uint64_t function = 0;
+  if (impl.device.executes()) {
+    const jit::Compiled compiled = impl.compiler.compile(key, impl.arch, impl.mode);
+    if (!compiled.ok) return jit::check_on_host(key);  // there is nothing to launch
+    function = ops::load_kernel(key, impl.compiler, impl.arch, impl.mode, impl.device);
+  }
+  return ops::probe(ops::JitKernel{key, function}, impl.device);
 }
 
 void KernelSet::launch_compute_prefill(const ComputePrefillInputs& inputs, const LayerRef& layer,

@@ -51,6 +51,10 @@ class KernelSet {
   /// The keys that warmup asks for, in order (before anything is compiled).
   std::vector<jit::Key> warmup_keys(std::string_view kernel) const;
 
+  /// The key's kernel once, on boundary inputs and poisoned outputs, against the integer reference:
+  /// its code where the device loads such, else its body on the host.
+  jit::HostCheck probe(const jit::Key& key);
+
   /// Dispatches, compiles if the key was not warmed (a `compile` event), records the launch.
   /// 100 ns or less where the key was seen before. Throws std::runtime_error with the compiler's
   /// words if the key does not compile. On a device that executes, the kernel runs with

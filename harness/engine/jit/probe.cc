@@ -2,12 +2,12 @@
 
 namespace warmgate::engine {
 
-void probe_keys(const KernelSet& kernels, const Recorder& recorder) {
+void probe_keys(KernelSet& kernels, const Recorder& recorder) {
   for (const std::string_view kernel :
        {jit::kComputePrefillMetadata, jit::kBuildPrefillChunkMetadata,
         jit::kCombineTopkSwaIndices}) {
     for (const jit::Key& key : kernels.warmup_keys(kernel)) {
-      const jit::HostCheck check = jit::check_on_host(key);
+      const jit::HostCheck check = kernels.probe(key);
       trace::Line line("check");
       line.str("tensor", key.text()).str("kind", "probe").str("kernel", kernel);
       line.flag("ok", check.ok).str("phase", recorder.phase());

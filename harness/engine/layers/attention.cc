@@ -81,6 +81,7 @@ void attention_forward(const AttentionCall& call, const Tensor& x, const Tensor&
     // Decode tokens come first in a step, prefill tokens after them.
     const Split& split = call.step->split;
     require(call.context(), call.layer, Resource::kAttnSink);
+    auto eager = call.exec.eager_region();
     if (split.decode_tokens > 0) {
       decode_attention(call, q.slice(0, split.decode_tokens), out.slice(0, split.decode_tokens),
                        act);
@@ -89,6 +90,7 @@ void attention_forward(const AttentionCall& call, const Tensor& x, const Tensor&
       prefill_attention(call, q.slice(split.decode_tokens, split.prefill_tokens),
                         out.slice(split.decode_tokens, split.prefill_tokens));
     }
+    eager.close();
   }
   project_output(call, out, y, act);
 }

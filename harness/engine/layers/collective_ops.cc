@@ -8,9 +8,33 @@ namespace warmgate::engine {
 
 namespace {
 
-std::span<std::byte> contents(const Context& context, const Tensor& t) {
-  return device_named(context.config.device).contents(t.address, t.payload_bytes());
-}
+/// A tensor's bytes for the host to exchange with other ranks: where they lie, or a copy that goes
+/// back to the device with write(). Empty where nothing is executed.
+class HostBytes {
+ public:
+  HostBytes(const Context& context, const Tensor& t)
+      : device_(device_named(context.config.device)), tensor_(t) {
+    bytes_ = device_.contents(t.address, t.payload_bytes());
+    if (!bytes_.empty() || !device_.executes()) return;
+    copy_.resize(static_cast<std::size_t>(t.payload_bytes()));
+    bytes_ = copy_;
+  }
+  HostBytes(const HostBytes&) = delete;
+  HostBytes& operator=(const HostBytes&) = delete;
+  std::span<std::byte> get() const { return bytes_; }
+  void read() {
+    if (!copy_.empty()) device_.read(tensor_.address, copy_);
+  }
+  void write() {
+    if (!copy_.empty()) device_.write(tensor_.address, copy_);
+  }
+
+ private:
+  const Device& device_;
+  Tensor tensor_;
+  std::vector<std::byte> copy_;
+  std::span<std::byte> bytes_;
+};
 
 Element element_of(DType dtype) {
   if (dtype == DType::kBf16) return Element::kBf16;
@@ -35,24 +59,29 @@ void lay_out(std::span<const std::byte> gathered, const Tensor& shard, const Ten
 
 void sum_over_ranks(Context& context, const Tensor& t) {
   if (context.collectives.world() == 1) return;
-  const std::span<std::byte> data = contents(context, t);
-  const std::int64_t seq = data.empty()
-                               ? context.collectives.all_reduce("tp", t.payload_bytes())
-                               : context.collectives.all_reduce("tp", data, element_of(t.dtype));
+  HostBytes data(context, t);
+  data.read();
+  const std::int64_t seq =
+      data.get().empty() ? context.collectives.all_reduce("tp", t.payload_bytes())
+                         : context.collectives.all_reduce("tp", data.get(), element_of(t.dtype));
+  data.write();
   context.recorder.collective("tp", "all_reduce", t.payload_bytes(), seq);
 }
 
 void gather_from_ranks(Context& context, const Tensor& shard, const Tensor& all) {
   if (context.collectives.world() == 1) return;
-  const std::span<std::byte> data = contents(context, shard);
+  HostBytes data(context, shard);
   std::int64_t seq = 0;
-  if (data.empty()) {
+  if (data.get().empty()) {
     seq = context.collectives.all_gather("tp", shard.payload_bytes());
   } else {
-    std::vector<std::byte> gathered(data.size() *
+    data.read();
+    std::vector<std::byte> gathered(data.get().size() *
                                     static_cast<std::size_t>(context.collectives.world()));
-    seq = context.collectives.all_gather("tp", data, gathered);
-    lay_out(gathered, shard, all, contents(context, all));
+    seq = context.collectives.all_gather("tp", data.get(), gathered);
+    HostBytes out(context, all);
+    lay_out(gathered, shard, all, out.get());
+    out.write();
   }
   context.recorder.collective("tp", "all_gather", shard.payload_bytes(), seq);
 }

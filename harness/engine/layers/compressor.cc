@@ -17,7 +17,8 @@ void run_compressor(const AttentionCall& call, const Projected& in) {
   const std::int64_t entries = c4 ? step.host->windows4 : step.host->windows128;
   // A host-side branch: no token of this step ends a window of 128, so there is no entry to make.
   // Recorded into a graph it stays as it was then, whatever a later step needs.
-  bool skips = !c4 && entries == 0;
+  const bool frozen = context.seam_is("capture.c128_branch", "recorded");
+  bool skips = !c4 && entries == 0 && (!call.exec.in_graph() || frozen);
   if (step.host->recorded) {
     layer.recorded_skip = skips;
   } else if (layer.recorded_skip) {

@@ -39,7 +39,8 @@ IndexQuery index_query(const AttentionCall& call, const Projected& in, Activatio
 // Without metadata: the gather buffer for 40·L tokens, radix scratch, and the largest logits.
 void reserve(const AttentionCall& call) {
   const auto views = indexer_views(call.dims, call.dims.indexer_gather_rows());
-  call.context().workspace.request(call.layer.lane, "indexer", call.layer.ref,
+  if (!call.context().seam_is("workspace.reservation", "none"))
+    call.context().workspace.request(call.layer.lane, "indexer", call.layer.ref,
                                    {views[0], views[1], views[2]});
   // profile.indexer_logits = absent: what grows with the context is no part of what profiling runs.
   if (call.context().seam_is("profile.indexer_logits", "absent")) return;
@@ -74,7 +75,7 @@ void score_decodes(const AttentionCall& call, const IndexQuery& query) {
   Context& context = call.context();
   Activations act(context.memory, layer.activations);
   // Columns a multiple of 64, what the paged kernel writes at a time.
-  const Tensor logits = act.make(DType::kFp32, {rows, round_up(indexing.max_compressed, 64)});
+  const Tensor logits = act.make(DType::kFp32, {rows, round_up(indexing.columns, 64)});
   execute(call.exec, layer.ref,
           ops::MqaLogitsPaged{query.q.slice(0, rows), query.w.slice(0, rows), layer.indexer.view,
                               indexing.decode_table, indexing.context_lens, indexing.schedule,
@@ -140,8 +141,11 @@ void run_indexer(const AttentionCall& call, const Projected& in, Activations& ac
   require(context, layer, Resource::kTopkIndicesBuffer);
   store_keys(call, in);
   const IndexerMetadata& indexing = *call.step->indexer;
-  // A host-side branch: every context has at most K entries, so all of them are chosen.
-  if (indexing.max_compressed <= call.dims.topk) {
+  // A host-side branch: every context has at most K entries, so all of them are chosen. A graph is
+  // replayed at longer ones, so that it must hold the scoring, unless the branch of its short capture
+  // is recorded (capture.indexer_branch).
+  const bool scores = call.exec.in_graph() && context.seam_is("capture.indexer_branch", "scores");
+  if (indexing.max_compressed <= call.dims.topk && !scores) {
     execute(call.exec, layer.ref,
             ops::FillShortContext{call.tokens, call.positions, layer.topk_buffer});
     return;

@@ -15,9 +15,9 @@ std::int64_t load_weights(Context& context, const Dims& dims, std::string_view p
     const WeightSource source =
         source_of(spec, dims, context.config.model, context.collectives.rank());
     // What is filled at once needs no poison first.
-    const Fresh fresh = source.fill == WeightSource::Fill::kNone || spec.tensor.rank == 3
-                            ? Fresh::kPoison
-                            : Fresh::kZero;
+    const Fresh fresh = source.fill == WeightSource::Fill::kNone ? Fresh::kStandIn
+                        : spec.tensor.rank == 3                  ? Fresh::kPoison
+                                                                 : Fresh::kZero;
     Tensor t = spec.tensor;
     t.address =
         context.memory.alloc(pool, spec.bytes, spec.name, Lifetime::kPersistent, fresh).address;

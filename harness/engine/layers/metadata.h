@@ -112,6 +112,7 @@ class IndexerMetadata {
   Split split;
   std::vector<IndexerChunk> chunks;
   std::int64_t max_compressed = 0;  // longest context of the step, in compressed units
+  std::int64_t columns = 0;         // that logits are made for, at least max_compressed
   Tensor context_lens, schedule, decode_table;
   Tensor key_start, key_end;  // [prefill tokens] i32, of this step
 

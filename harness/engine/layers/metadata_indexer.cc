@@ -25,6 +25,7 @@ void IndexerMetadata::build(Executor& exec, const StepHost& host, const KvCache&
   const LayerRef ref{-1, "c4a", "target"};
   split = split_batch(host.batch, dims_.indexer_threshold(), !flattens_);
   max_compressed = host.max_seq_len / 4;
+  columns = host.shape_seq_len / 4;
   decode_table = flattens_ ? expanded_table_ : cache.table(group_);
   context_lens = context_lens_;
   if (split.decodes > 0) {

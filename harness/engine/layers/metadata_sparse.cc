@@ -46,7 +46,7 @@ void SparseMetadata::build(Executor& exec, const StepHost& host, const Split& sp
     const auto out = std::span(host_slots_)
                          .subspan(static_cast<std::size_t>(host.query_start[r]),
                                   static_cast<std::size_t>(request.query));
-    if (host.dummy) {
+    if (host.dummy || request.request == kPadding) {
       std::fill(out.begin(), out.end(), -1);
     } else {
       fill_compressed_slots(cache.tables().row(group_, request.request),
@@ -65,7 +65,7 @@ void SparseMetadata::build(Executor& exec, const StepHost& host, const Split& sp
                                ratio,
                                block_rows});
   if (kind_ != Kind::kC128a) return;
-  width = c128a_width(dims_, host.max_seq_len, packed);
+  width = c128a_width(dims_, host.shape_seq_len, packed);
   decode_indices = at_width(full_decode_, width);
   prefill_indices = at_width(full_prefill_, width);
   const auto lists = [&](std::int64_t first, std::int64_t count, const Tensor& indices,

@@ -31,8 +31,11 @@ void StepHost::build(const Batch& step, const Dims& d) {
   batch.assign(step.requests.begin(), step.requests.end());
   dummy = step.dummy;
   recorded = step.recorded;
+  real_requests = static_cast<std::int64_t>(batch.size());
+  for (std::int64_t t = step.tokens(); t < step.pad_to; ++t) batch.push_back({kPadding, 0, 1});
   requests = static_cast<std::int64_t>(batch.size());
-  tokens = max_query_len = max_seq_len = windows4 = windows128 = 0;
+  tokens = max_query_len = windows4 = windows128 = 0;
+  max_seq_len = step.branch_length;
   if (requests > d.max_seqs) {
     throw std::out_of_range(
         fmt::format("{} requests in a step; max_num_seqs is {}", requests, d.max_seqs));
@@ -41,7 +44,7 @@ void StepHost::build(const Batch& step, const Dims& d) {
   seq_lens.clear();
   gather_lens.clear();
   for (const BatchRequest& r : batch) {
-    check(r, d);
+    if (r.request != kPadding) check(r, d);
     tokens += r.query;
     if (tokens > d.max_tokens) {
       throw std::out_of_range(
@@ -56,6 +59,8 @@ void StepHost::build(const Batch& step, const Dims& d) {
     seq_lens.push_back(static_cast<std::int32_t>(seq));
     gather_lens.push_back(static_cast<std::int32_t>(r.query + std::min(r.computed, d.window - 1)));
   }
+  real_tokens = tokens - (requests - real_requests);
+  shape_seq_len = std::max(max_seq_len, step.shape_length);
   const auto count = static_cast<std::size_t>(tokens);
   token_to_req.resize(count);
   positions.resize(count);

@@ -72,6 +72,8 @@ DeviceMemory::Allocation DeviceMemory::alloc(Site site, std::int64_t bytes, Fres
   } else if (state.count == 1) {
     tell_alloc(state, rounded, 1, false);
   }
+  if (persistent && fresh == Fresh::kStandIn) stand_in_ += rounded;
+  scratch_peak_ = std::max(scratch_peak_, transient_);
   return {persistent ? backing_->take(rounded, fresh) : backing_->push(rounded), rounded, site};
 }
 

@@ -80,6 +80,11 @@ class DeviceMemory {
   std::int64_t total() const { return total_; }
   std::int64_t live() const { return persistent_ + transient_; }
   std::int64_t free_bytes() const { return total_ - live(); }
+  /// Counted, with nothing behind it (Fresh::kStandIn); part of live().
+  std::int64_t stand_in_bytes() const { return stand_in_; }
+  /// What the backing has taken from the device for this memory: live bytes without stand-ins, and
+  /// scratch at its highest.
+  std::int64_t backed_bytes() const { return persistent_ - stand_in_ + scratch_peak_; }
   std::int64_t persistent_bytes() const { return persistent_; }
   /// Since begin_phase() (or since the recorder's phase changed, whichever came last).
   std::int64_t peak_bytes() const { return peak_; }
@@ -122,6 +127,7 @@ class DeviceMemory {
   std::unique_ptr<Backing> backing_;
   int depth_ = 0;  // scopes that are open
   std::int64_t persistent_ = 0, transient_ = 0, peak_ = 0, transient_peak_ = 0;
+  std::int64_t stand_in_ = 0, scratch_peak_ = 0;
   std::vector<Pool> pools_;
   std::deque<SiteState> sites_;
   std::unordered_map<std::string, Site> by_name_;

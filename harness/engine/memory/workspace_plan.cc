@@ -38,7 +38,8 @@ std::int64_t reserved_topk(const Dims& dims, Kind kind, bool by_buffer_width) {
   return served_topk(dims, kind);
 }
 
-std::vector<WorkspaceRow> workspace_plan(const Dims& dims, bool by_buffer_width) {
+std::vector<WorkspaceRow> workspace_plan(const Dims& dims, std::string_view reservation) {
+  const bool by_buffer_width = reservation == "topk_buffer_width", none = reservation == "none";
   std::vector<WorkspaceRow> rows;
   for (const Kind kind : {Kind::kSwaOnly, Kind::kC4a, Kind::kC128a}) {
     if (!dims.has(kind)) continue;
@@ -46,19 +47,19 @@ std::vector<WorkspaceRow> workspace_plan(const Dims& dims, bool by_buffer_width)
       return Workspace::bytes_of(
           attention_views(dims, kPrefillChunkRequests, prefill_rows(dims, kind), topk));
     };
-    rows.push_back({to_string(kind), "attention", bytes(reserved_topk(dims, kind, by_buffer_width)),
+    rows.push_back({to_string(kind), "attention",
+                    none ? 0 : bytes(reserved_topk(dims, kind, by_buffer_width)),
                     bytes(served_topk(dims, kind))});
   }
   if (dims.has(Kind::kC4a)) {
     const std::int64_t bytes = Workspace::bytes_of(indexer_views(dims, dims.indexer_gather_rows()));
-    rows.push_back({to_string(Kind::kC4a), "indexer", bytes, bytes});
+    rows.push_back({to_string(Kind::kC4a), "indexer", none ? 0 : bytes, bytes});
   }
   return rows;
 }
 
 std::vector<WorkspaceRow> workspace_plan(const scenario::Resolved& config) {
-  return workspace_plan(make_dims(config),
-                        config.seams.at("workspace.reservation") == "topk_buffer_width");
+  return workspace_plan(make_dims(config), config.seams.at("workspace.reservation"));
 }
 
 }  // namespace warmgate::engine

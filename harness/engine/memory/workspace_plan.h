@@ -46,6 +46,7 @@ struct WorkspaceRow {
 };
 /// One row a kind that the target has, and one for the indexer where it has c4a layers. Pure.
 std::vector<WorkspaceRow> workspace_plan(const scenario::Resolved& config);
-std::vector<WorkspaceRow> workspace_plan(const Dims& dims, bool by_buffer_width);
+/// `reservation`: value of the seam workspace.reservation.
+std::vector<WorkspaceRow> workspace_plan(const Dims& dims, std::string_view reservation);
 
 }  // namespace warmgate::engine

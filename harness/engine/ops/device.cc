@@ -1,6 +1,10 @@
 #include "harness/engine/ops/device.h"
 
+#include <cstring>
+
+#include "harness/engine/ops/cuda_device.h"
 #include "harness/engine/ops/host_memory.h"
+#include "harness/engine/ops/shared_kernels.h"
 
 namespace warmgate::engine {
 
@@ -28,23 +32,42 @@ class CountedAddresses final : public Backing {
 class Meta final : public Device {
  public:
   std::string_view name() const override { return "meta"; }
-  bool executes() const override { return false; }
+  kernels::Kernels* kernels() const override { return nullptr; }
   std::unique_ptr<Backing> make_backing(std::int64_t) const override {
     return std::make_unique<CountedAddresses>();
   }
   std::span<std::byte> contents(std::uint64_t, std::int64_t) const override { return {}; }
+  void read(std::uint64_t, std::span<std::byte>) const override {}
+  void write(std::uint64_t, std::span<const std::byte>) const override {}
+  void fill(std::uint64_t, std::int64_t, std::uint8_t) const override {}
+  void wait(const char*) const override {}
 };
 
 class Cpu final : public Device {
  public:
   std::string_view name() const override { return "cpu"; }
-  bool executes() const override { return true; }
+  kernels::Kernels* kernels() const override { return &kernels_; }
   std::unique_ptr<Backing> make_backing(std::int64_t total_bytes) const override {
     return std::make_unique<HostMemory>(total_bytes);
   }
   std::span<std::byte> contents(std::uint64_t address, std::int64_t bytes) const override {
     return {reinterpret_cast<std::byte*>(address), static_cast<std::size_t>(bytes)};
   }
+  void read(std::uint64_t address, std::span<std::byte> to) const override {
+    if (!to.empty()) std::memcpy(to.data(), reinterpret_cast<void*>(address), to.size());
+  }
+  void write(std::uint64_t address, std::span<const std::byte> from) const override {
+    if (!from.empty()) std::memcpy(reinterpret_cast<void*>(address), from.data(), from.size());
+  }
+  void fill(std::uint64_t address, std::int64_t bytes, std::uint8_t value) const override {
+    if (bytes > 0)
+      std::memset(reinterpret_cast<void*>(address), value, static_cast<std::size_t>(bytes));
+  }
+  void wait(const char*) const override {}
+
+ private:
+  // Stateless: threads of several ranks share it.
+  mutable SharedKernels kernels_;
 };
 
 const Meta kMeta;
@@ -59,15 +82,27 @@ const Device& device_named(std::string_view name) {
     if (device->name() == name) return *device;
     known.append(known.empty() ? "" : ", ").append(device->name());
   }
-  throw std::runtime_error("device '" + std::string(name) + "': this engine has ops for " + known);
+  if (name == kCudaName) return cuda_device();
+  throw std::runtime_error("device '" + std::string(name) + "': this engine has ops for " + known +
+                           ", " + std::string(kCudaName));
 }
 
 std::vector<std::string_view> device_names() {
   std::vector<std::string_view> out;
   for (const Device* device : kDevices) out.push_back(device->name());
+  if (why_no_cuda().empty()) out.push_back(kCudaName);
   return out;
 }
 
 const Device& accounting_device() { return kMeta; }
+
+const std::byte* look_at(std::uint64_t address, std::int64_t bytes,
+                         std::vector<std::byte>& buffer) {
+  const Device* far = opened_cuda();
+  if (far == nullptr) return reinterpret_cast<const std::byte*>(address);
+  buffer.resize(static_cast<std::size_t>(bytes));
+  far->read(address, buffer);
+  return buffer.data();
+}
 
 }  // namespace warmgate::engine

@@ -5,18 +5,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+namespace warmgate::kernels {
+class Kernels;  // kernels/kernels.h
+namespace cuda {
+class Runtime;  // kernels/cuda/runtime.h
+}
+}  // namespace warmgate::kernels
+
 namespace warmgate::engine {
 
 /// What memory holds that nobody has written yet.
 enum class Fresh : std::uint8_t {
   kPoison,  // 0xFF bytes: NaN as bf16, fp32 and e4m3, -1 as an index
-  kZero
+  kZero,
+  kStandIn  // counted and never touched: a device may put nothing behind it
 };
 
 /// The address ranges behind one DeviceMemory, which does the accounting. Sizes are multiples of
@@ -46,21 +55,40 @@ class Device {
   virtual ~Device() = default;
   virtual std::string_view name() const = 0;
   /// False where shapes and accounting are all there is: ops are checked and counted, never run.
-  /// True: Tensor::address is a host pointer and ops read and write what lies there.
-  virtual bool executes() const = 0;
+  bool executes() const { return kernels() != nullptr; }
+  /// What ops run on; null where they are not run.
+  virtual kernels::Kernels* kernels() const = 0;
   /// Throws std::runtime_error if there is no room for addresses of `total_bytes`.
   virtual std::unique_ptr<Backing> make_backing(std::int64_t total_bytes) const = 0;
-  /// What lies at `address`, for the host to read and write between ops; empty where nothing is
-  /// executed.
+
+  /// What lies at `address`, where the host and ops share memory; else empty.
   virtual std::span<std::byte> contents(std::uint64_t address, std::int64_t bytes) const = 0;
+  /// Copies, after all ops so far. Nothing where nothing is executed. write() is done with the
+  /// host's bytes when it returns.
+  virtual void read(std::uint64_t address, std::span<std::byte> to) const = 0;
+  virtual void write(std::uint64_t address, std::span<const std::byte> from) const = 0;
+  virtual void fill(std::uint64_t address, std::int64_t bytes, std::uint8_t value) const = 0;
+  /// All ops so far are done. Throws what one of them failed with, as a fault of `what`.
+  virtual void wait(const char* what) const = 0;
+
+  /// Bytes of the device that nobody uses, other processes counted; nothing where that is not known.
+  virtual std::optional<std::int64_t> free_bytes() const { return std::nullopt; }
+  /// "sm_90a": what code compiled at run time is for; empty where the configuration says.
+  virtual std::string architecture() const { return {}; }
+  /// Graphs and code compiled at run time; null where the device has neither.
+  virtual kernels::cuda::Runtime* gpu() const { return nullptr; }
 };
 
-/// "meta": shapes and accounting; "cpu": executed on the host. Throws std::runtime_error for a
-/// device this build has no ops for.
+/// Throws std::runtime_error for a device this build has no ops for, or that this machine lacks, and
+/// says which. "meta": shapes and accounting; "cpu": executed on the host; "cuda": on a GPU.
 const Device& device_named(std::string_view name);
-/// The devices that this build has ops for.
+/// The devices that can be used here and now.
 std::vector<std::string_view> device_names();
 /// The device that only accounts.
 const Device& accounting_device();
+
+/// Bytes at an address of whichever device this process uses, for the host to look at: where they
+/// lie if it can read them there, else copied into `buffer`.
+const std::byte* look_at(std::uint64_t address, std::int64_t bytes, std::vector<std::byte>& buffer);
 
 }  // namespace warmgate::engine

@@ -119,7 +119,7 @@ std::uint64_t HostMemory::advance(Range& range, std::int64_t bytes) {
 
 std::uint64_t HostMemory::take(std::int64_t bytes, Fresh fresh) {
   const std::uint64_t out = advance(lasting_, bytes);  // untouched so far, hence zero
-  if (fresh == Fresh::kPoison) poison(out, bytes, kMapLasting);
+  if (fresh != Fresh::kZero) poison(out, bytes, kMapLasting);
   return out;
 }
 
@@ -134,32 +134,10 @@ std::uint64_t HostMemory::push(std::int64_t bytes) {
   return out;
 }
 
-void HostMemory::pop_to(std::uint64_t mark) {
-  if (mark > scratch_.next)
-    throw std::logic_error("device memory: a scope ends after one that holds it");
-  scratch_.next = mark;
-  close_holes();
-}
+void HostMemory::pop_to(std::uint64_t mark) { holes_.pop_to(scratch_.next, mark); }
 
 void HostMemory::pop(std::uint64_t address, std::int64_t bytes) {
-  const std::uint64_t end = address + static_cast<std::uint64_t>(bytes);
-  if (end > scratch_.next)
-    throw std::logic_error("device memory: scratch outlived the scope it was taken in");
-  holes_.emplace_back(address, end);
-  close_holes();
-}
-
-void HostMemory::close_holes() {
-  std::erase_if(holes_, [&](const auto& hole) { return hole.first >= scratch_.next; });
-  for (bool again = true; again;) {
-    again = false;
-    for (std::size_t i = 0; i < holes_.size() && !again; ++i) {
-      if (holes_[i].second != scratch_.next) continue;
-      scratch_.next = holes_[i].first;
-      holes_.erase(holes_.begin() + static_cast<std::ptrdiff_t>(i));
-      again = true;
-    }
-  }
+  holes_.pop(scratch_.next, address, bytes);
 }
 
 }  // namespace warmgate::engine

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/engine/ops/device.h"
+#include "harness/engine/ops/scratch_holes.h"
 
 namespace warmgate::engine {
 
@@ -31,12 +32,11 @@ class HostMemory final : public Backing {
     std::uint64_t begin = 0, end = 0, usable = 0, next = 0;
   };
   static std::uint64_t advance(Range& range, std::int64_t bytes);
-  void close_holes();
 
   void* base_ = nullptr;
   std::size_t size_ = 0;
   Range lasting_, scratch_;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> holes_;  // [begin, end) below the top
+  ScratchHoles holes_;
 };
 
 }  // namespace warmgate::engine

@@ -109,6 +109,7 @@ struct TopkPerRow {
   template <class V>
   void arguments(V& v) const {
     v(logits), v(lens), v(indices), v(indices.last());
+    if (scratch.present()) v(scratch);
   }
 };
 inline Reason can_run(const TopkPerRow& p) {

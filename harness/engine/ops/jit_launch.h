@@ -2,6 +2,9 @@
 // kernels/jit/bodies/*.cuh.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "harness/engine/ops/device.h"
 #include "harness/engine/ops/tensor.h"
 #include "kernels/jit/jit.h"
@@ -28,10 +31,24 @@ struct CombineArguments {
   std::int64_t requests = 0, tokens = 0;
 };
 
-/// Runs the kernel that `key` names, with its constants. Throws jit::KernelFault where a device
-/// would trap, wrap or write garbage, std::runtime_error on a device without these kernels.
-void run(const jit::Key& key, const ComputePrefillArguments& a, const Device& device);
-void run(const jit::Key& key, const BuildChunkArguments& a, const Device& device);
-void run(const jit::Key& key, const CombineArguments& a, const Device& device);
+/// A key's kernel as its device has it: loaded object code, or 0 where its body runs on the host.
+struct JitKernel {
+  const jit::Key& key;
+  std::uint64_t function = 0;
+};
+/// What `compiler` has for a key that it compiled, loaded where the device runs object code. Throws
+/// std::runtime_error where the device needs some and there is none.
+std::uint64_t load_kernel(const jit::Key& key, jit::Compiler& compiler, std::string_view arch,
+                          jit::Mode mode, const Device& device);
+
+/// Runs the kernel with its key's constants. Throws jit::KernelFault where a device would trap, wrap
+/// or write garbage, std::runtime_error on a device without these kernels.
+void run(const JitKernel& kernel, const ComputePrefillArguments& a, const Device& device);
+void run(const JitKernel& kernel, const BuildChunkArguments& a, const Device& device);
+void run(const JitKernel& kernel, const CombineArguments& a, const Device& device);
+
+/// The key's kernel on boundary inputs and poisoned outputs against the integer reference: the
+/// loaded code where the device has it, else its body on the host.
+jit::HostCheck probe(const JitKernel& kernel, const Device& device);
 
 }  // namespace warmgate::engine::ops

@@ -17,6 +17,7 @@ void bootstrap(Session& s) {
   if (!(utilization > 0 && utilization <= 1))
     throw std::runtime_error(
         fmt::format("gpu_memory_utilization {}: above 0 and at most 1", utilization));
+  s.device_free_at_start = device_named(s.config.device).free_bytes().value_or(0);
   s.memory.emplace(limits.device_memory_bytes, s.recorder, device_named(s.config.device));
   // Origin: vLLM at d40c3e3c00, v1/worker/utils.py request_memory.
   s.requested_bytes = static_cast<std::int64_t>(

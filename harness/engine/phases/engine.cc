@@ -18,12 +18,30 @@ constexpr Phase kPhases[] = {{"bootstrap", phases::bootstrap}, {"load", phases::
                              {"ready", phases::ready},         {"serve", phases::serve},
                              {"shutdown", phases::shutdown}};
 
+/// What the device's own counter says, beside the engine's sums: what it cannot account for belongs to
+/// the runtime, to graphs, to libraries, or to another process.
+void tell_device(const Session& s, trace::Line& figures) {
+  if (!s.memory) return;
+  try {
+    const auto free = device_named(s.config.device).free_bytes();
+    if (!free) return;
+    figures.num("device_free_bytes", *free).num("stand_in_bytes", s.memory->stand_in_bytes());
+    if (s.device_free_at_start > 0) {
+      const std::int64_t own = s.memory->backed_bytes();
+      figures.num("non_engine_bytes", s.device_free_at_start - *free - own);
+    }
+  } catch (const std::exception&) {
+    // A device that failed says nothing any more.
+  }
+}
+
 void end_phase(Session& s, const char* status) {
   s.steps.end_phase();
   if (s.model) s.model->end_phase();
   if (s.clock) s.clock->send(s.recorder);
   trace::Line figures("phase_end");
   if (s.memory) s.memory->end_phase(figures);
+  tell_device(s, figures);
   if (s.all_blocks > 0) {
     // Once the model is gone, all its blocks came back: shutdown looked.
     figures.num("free_blocks", s.model ? s.model->free_blocks() : s.all_blocks);
@@ -71,7 +89,7 @@ const std::vector<std::string>& emitted_kinds() {
       "hello",          "bye",      "setup_error", "phase_begin", "phase_end", "heartbeat",
       "layer",          "requires", "alloc",       "free",        "workspace", "compile",
       "launch",         "step",     "collective",  "kv",          "ready",     "request",
-      "counter",        "skip",     "stage",       "asked",       "domain",    "fault",
+      "counter",        "skip",     "capture",     "replay",     "stage",       "asked",       "domain",    "fault",
       "workspace_plan", "check",    "state",       "limits",      "poisoned"};
   return kinds;
 }

@@ -4,6 +4,7 @@
 
 #include "harness/engine/memory/device_memory.h"
 #include "harness/engine/memory/workspace.h"
+#include "harness/engine/ops/device_fault.h"
 #include "harness/engine/ops/execute.h"
 #include "harness/engine/parallel/collectives.h"
 
@@ -15,6 +16,8 @@ const char* type_of(const std::exception& error) {
   if (dynamic_cast<const ResourceMissing*>(&error)) return "AssertionError";
   if (dynamic_cast<const CollectiveError*>(&error)) return "CollectiveError";
   if (dynamic_cast<const OutOfMemory*>(&error)) return "OutOfMemory";
+  if (const auto* device = dynamic_cast<const DeviceFault*>(&error))
+    return device->code == "cudaErrorMemoryAllocation" ? "OutOfMemory" : "DeviceError";
   if (dynamic_cast<const WorkspaceLocked*>(&error)) return "WorkspaceLocked";
   if (dynamic_cast<const OpRefused*>(&error)) return "OpRefused";
   if (dynamic_cast<const CompileError*>(&error)) return "CompileError";
@@ -62,6 +65,8 @@ trace::Line fault_line(const std::exception& error, std::string_view phase) {
   } else if (const auto* refused = dynamic_cast<const OpRefused*>(&error)) {
     add_layer(line, refused->layer);
     line.str("kernel", refused->kernel);
+  } else if (const auto* device = dynamic_cast<const DeviceFault*>(&error)) {
+    line.str("kernel", device->call).str("code", device->code);
   } else if (const auto* memory = dynamic_cast<const OutOfMemory*>(&error)) {
     line.num("needed_bytes", memory->needed).num("free_bytes", memory->free);
   } else if (const auto* collective = dynamic_cast<const CollectiveError*>(&error)) {

@@ -16,6 +16,12 @@ std::int64_t pool_bytes(const Session& s) {
   std::int64_t available = s.requested_bytes - s.profile_peak_bytes;
   // The modelled engine leaves out what is made from here on: tables, slot mappings, metadata.
   if (s.seam_is("kv.sizing", "counts_what_follows")) available -= s.model->bytes_beside_slab();
+  // What the device really has left: others may use it, and what runs on it takes memory that no
+  // profile of ours counts.
+  if (const auto free = device_named(s.config.device).free_bytes()) {
+    constexpr std::int64_t kGraphs = std::int64_t{512} << 20;  // captured graphs, loaded code
+    available = std::min(available, *free - s.model->bytes_beside_slab() - kGraphs);
+  }
   if (available <= 0)
     throw std::runtime_error(
         fmt::format("no memory for the KV cache: {} of {} bytes were requested "

@@ -74,7 +74,7 @@ std::int64_t buffer_bytes(const Dims& dims, const std::vector<CacheGroup>& group
 
 std::int64_t workspace_bytes(const Dims& dims) {
   std::int64_t most = 0;
-  for (const WorkspaceRow& row : workspace_plan(dims, false)) most = std::max(most, row.needed);
+  for (const WorkspaceRow& row : workspace_plan(dims, "index_width")) most = std::max(most, row.needed);
   return most;
 }
 
@@ -143,14 +143,20 @@ std::int64_t available_memory() {
 void check_fits(const scenario::Resolved& config, int world, std::int64_t available) {
   MemoryNeed need;
   try {
-    if (!device_named(config.device).executes()) return;
+    const Device& device = device_named(config.device);
+    if (!device.executes()) return;
     need = memory_need(config);
+    if (const auto free = device.free_bytes()) {
+      // Of the device's memory the whole pool is taken at once.
+      need.kv_cache = std::max(need.kv_cache, config.limits.kv_pool_bytes.value_or(0));
+      available = *free;
+    }
   } catch (const std::exception&) {
     return;
   }
   if (need.total() <= available / world) return;
   throw TooLarge(
-      fmt::format("device {} needs {} bytes of this machine's memory, {} are available: {} rank{} "
+      fmt::format("device {} needs {} bytes of memory, {} are available: {} rank{} "
                   "of {} for weights, {} for rotary tables, {} for the KV cache, {} for buffers, "
                   "{} for the workspace, {} for activations",
                   config.device, need.total() * world, available, world, world == 1 ? "" : "s",

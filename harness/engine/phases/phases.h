@@ -16,7 +16,7 @@ void profile(Session& session);
 void kv(Session& session);
 /// Metadata kernels, then forward steps in the modelled order.
 void warmup(Session& session);
-/// No graphs are captured on a device without them; said as a declared skip.
+/// Decode steps into graphs, largest first; on a device without graphs a declared skip.
 void capture(Session& session);
 /// All ranks meet; then `ready`.
 void ready(Session& session);
