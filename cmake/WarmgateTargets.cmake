@@ -4,15 +4,16 @@
 # one by one.
 add_library(warmgate_flags INTERFACE)
 target_compile_features(warmgate_flags INTERFACE cxx_std_20)
-target_compile_options(warmgate_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
-                       -Woverloaded-virtual -Werror)
+# nvcc hands host flags on to another compiler and takes -Werror for its own: CUDA files have theirs.
+target_compile_options(warmgate_flags INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wnon-virtual-dtor;-Woverloaded-virtual;-Werror>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # What the optimiser believes to see inside inlined strings and regexes differs with every version
   # and level; the sanitizer suite looks for the real thing.
-  target_compile_options(warmgate_flags INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
-                         -Wno-array-bounds -Wno-maybe-uninitialized)
+  target_compile_options(warmgate_flags INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread;-Wno-array-bounds;-Wno-maybe-uninitialized>")
   if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    target_compile_options(warmgate_flags INTERFACE -Wno-dangling-reference)
+    target_compile_options(warmgate_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wno-dangling-reference>")
   endif()
 endif()
 target_include_directories(warmgate_flags INTERFACE ${PROJECT_SOURCE_DIR})

@@ -141,11 +141,10 @@ __device__ __forceinline__ void write_ds_mla(const Row512& v, const PageRow& row
   } else {
     reinterpret_cast<uint4*>(row.data + cpu::kNopeDim)[lane - kFirstRopeLane] = narrow(v.high);
   }
-  // All seven in one store: block b of the low half sits in lane 8b, of the high half likewise.
-  const int shift = lane % 8 == 0 ? lane : 32;
-  const uint32_t first = __reduce_or_sync(kWholeWarp, shift < 32 ? low << shift : 0u);
-  const uint32_t second = __reduce_or_sync(kWholeWarp, shift < kFirstRopeLane ? high << shift : 0u);
-  if (lane == 0) *reinterpret_cast<uint2*>(row.scales) = {first, second};
+  if (lane % 8 == 0) {
+    row.scales[lane / 8] = static_cast<uint8_t>(low);
+    row.scales[4 + lane / 8] = lane < kFirstRopeLane ? static_cast<uint8_t>(high) : 0;
+  }
 }
 
 /// BlockTable::slot for rows and slots below 2^31.

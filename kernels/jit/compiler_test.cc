@@ -1,6 +1,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <set>
 #include <thread>
 
 #include "kernels/jit/nvrtc.h"
@@ -59,6 +60,56 @@ TEST_F(CompilerTest, HostHalfJudgesStrictlyAndAcceptsLeniently) {
   EXPECT_EQ(rejected, 12);
   EXPECT_TRUE(entries().empty());
   EXPECT_EQ(count_ok(compiler.compile_all(testing::all_keys({0, 4, 128}), "sm_80")), 47);
+}
+
+TEST_F(CompilerTest, CodeOfKeysCompiledTogetherIsOneProgramWithAFunctionEach) {
+  NEEDS_NVRTC();
+  const std::vector<Key> keys = testing::chunk_keys({4, 128});
+  Compiler compiler = cached();
+  compiler.prepare(keys, "sm_90a", Mode::kStrict);
+  std::set<std::string> programs, functions;
+  for (const Key& key : keys) {
+    ASSERT_TRUE(compiler.compile(key, "sm_90a", Mode::kStrict).ok);
+    const auto code = compiler.code(key, "sm_90a", Mode::kStrict);
+    ASSERT_TRUE(code) << key.text();
+    EXPECT_THAT(*code->cubin, HasSubstr(code->function)) << "the cubin has no such function";
+    programs.insert(code->program);
+    functions.insert(code->function);
+  }
+  EXPECT_EQ(programs.size(), 1u);
+  EXPECT_EQ(functions.size(), keys.size());
+  // Another process finds the same code on disk, and lenient asks for what strict compiled.
+  Compiler later = cached();
+  const auto first = compiler.code(keys[0], "sm_90a", Mode::kStrict);
+  const auto again = later.code(keys[0], "sm_90a", Mode::kLenient);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->function, first->function);
+  EXPECT_EQ(*again->cubin, *first->cubin);
+  EXPECT_EQ(later.code(keys[1], "sm_90a", Mode::kStrict)->cubin, again->cubin) << "loaded twice";
+}
+
+TEST_F(CompilerTest, CodeOfAKeyCompiledAlone) {
+  NEEDS_NVRTC();
+  const Key key = testing::compute_key(8);
+  for (const fs::path& folder : {fs::path(), folder_}) {
+    Compiler compiler({folder, Backend::kAuto});
+    ASSERT_TRUE(compiler.compile(key, "sm_80", Mode::kStrict).ok);
+    const auto code = compiler.code(key, "sm_80", Mode::kStrict);
+    ASSERT_TRUE(code);
+    EXPECT_THAT(code->cubin->substr(0, 4), HasSubstr("ELF"));
+  }
+}
+
+TEST_F(CompilerTest, ThereIsNoCodeWhereNothingCompiled) {
+  Compiler host({folder_, Backend::kHost});
+  ASSERT_TRUE(host.compile(testing::compute_key(8), "sm_90a", Mode::kStrict).ok);
+  EXPECT_FALSE(host.code(testing::compute_key(8), "sm_90a", Mode::kStrict));
+  NEEDS_NVRTC();
+  Compiler compiler = cached();
+  const Key zero = testing::chunk_key("div16", "one", 0, "T");
+  ASSERT_FALSE(compiler.compile(zero, "sm_90a", Mode::kStrict).ok);
+  EXPECT_FALSE(compiler.code(zero, "sm_90a", Mode::kStrict));
+  EXPECT_FALSE(compiler.code(testing::compute_key(16), "sm_90a", Mode::kStrict)) << "never asked";
 }
 
 TEST_F(CompilerTest, KeysThatAreNotOursFailWithWords) {

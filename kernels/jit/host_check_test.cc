@@ -1,3 +1,4 @@
+#include "kernels/jit/host_kernels.h"
 #include "kernels/jit/test_keys.h"
 
 namespace warmgate::jit {
@@ -28,6 +29,45 @@ TEST(HostCheck, TwelveOfThirtySixDivideByZero) {
     EXPECT_GT(check.line, 0);
   }
   EXPECT_EQ(bad, 12);
+}
+
+/// Launches with a key of its choice, or not at all.
+class Other final : public Launcher {
+ public:
+  explicit Other(const Key* key) : key_(key) {}
+  void run(const Key&, const ComputePrefillLaunch& launch) override { launch_or_not(launch); }
+  void run(const Key&, const BuildChunkLaunch& launch) override { launch_or_not(launch); }
+  void run(const Key&, const CombineLaunch& launch) override { launch_or_not(launch); }
+
+ private:
+  void launch_or_not(const auto& launch) {
+    if (key_ != nullptr) run_on_host(*key_, launch);
+  }
+  const Key* key_;
+};
+
+TEST(CheckWith, WhoeverLaunchesIsHeldAgainstTheSameReference) {
+  for (const Key& key :
+       {testing::compute_key(8), testing::chunk_key("any", "any", 4, "T"),
+        testing::combine_key(4, 512, 512, "TTTT")}) {
+    Other right(&key), nobody(nullptr);
+    EXPECT_TRUE(check_with(right, key).ok) << key.text();
+    EXPECT_EQ(check_with(nobody, key).fault, "unwritten") << key.text();
+  }
+  const Key four = testing::chunk_key("any", "any", 4, "T"),
+            one = testing::chunk_key("any", "any", 1, "T");
+  Other wrong(&one);
+  EXPECT_EQ(check_with(wrong, four).fault, "wrong_result");
+}
+
+// Code that a lenient compiler made of a division by zero comes back; what it should have given is
+// that of an uncompressed layer, and the reference must not divide by it either.
+TEST(CheckWith, ARatioOfZeroMeansUncompressed) {
+  const Key zero = testing::chunk_key("any", "any", 0, "T"),
+            one = testing::chunk_key("any", "any", 1, "T");
+  Other as_one(&one), nobody(nullptr);
+  EXPECT_TRUE(check_with(as_one, zero).ok);
+  EXPECT_EQ(check_with(nobody, zero).fault, "unwritten");
 }
 
 TEST(HostCheck, EveryConstantIsExercised) {

@@ -8,7 +8,6 @@
 
 #include "ci/bench/gpu/bench.h"
 #include "kernels/cuda/indexer/logits.h"
-#include "kernels/cuda/indexer/logits_paths.h"
 #include "kernels/cuda/indexer/quant.h"
 #include "kernels/cuda/indexer/topk.h"
 
@@ -16,7 +15,6 @@ namespace warmgate::bench {
 namespace {
 
 namespace cpu = kernels::cpu;
-namespace logits = kernels::cuda::logits;
 constexpr std::int64_t kHeads = 64, kDim = 128, kRows = 64, kPageStride = 8640;
 
 template <class T>
@@ -73,17 +71,6 @@ void logits_prefill(Bench& bench) {
   r.peer = "DeepGEMM, published 960-1145 TFLOP/s";
   r.time = bench.time(1, [&](int) { run(p, bench.launch()); });
   bench.add(r);
-  if (logits::fits_hopper(p, bench.launch())) return;
-  const std::pair<logits::Pace, const char*> paces[] = {
-      {logits::Pace::kHalves, "halves"},  {logits::Pace::kFree, "free"},
-      {logits::Pace::kInTurn, "in turn"}, {logits::Pace::kInTurn, "in turn"},
-      {logits::Pace::kFree, "free"},      {logits::Pace::kHalves, "halves"}};
-  for (const auto& [pace, name] : paces) {
-    Result one = r;
-    one.name += fmt::format(", {}", name);
-    one.time = bench.time(1, [&](int) { logits::run_hopper(p, bench.launch(), pace); });
-    bench.add(one);
-  }
 }
 
 void paged(Bench& bench, std::int64_t requests, std::int64_t next_n, std::int64_t context) {

@@ -208,9 +208,12 @@ std::vector<jit::Key> KernelSet::warmup_keys(std::string_view kernel) const {
 jit::HostCheck KernelSet::probe(const jit::Key& key) {
   Impl& impl = *impl_;
   std::uint64_t function = 0;
-  if (impl.device.executes()) {
+  if (impl.device.gpu() != nullptr) {
+    // A kernel that never ends would take the device with it.
+    const jit::HostCheck host = jit::check_on_host(key);
+    if (host.fault == "endless") return host;
     const jit::Compiled compiled = impl.compiler.compile(key, impl.arch, impl.mode);
-    if (!compiled.ok) return jit::check_on_host(key);  // there is nothing to launch
+    if (!compiled.ok) return host;  // there is nothing to launch
     function = ops::load_kernel(key, impl.compiler, impl.arch, impl.mode, impl.device);
   }
   return ops::probe(ops::JitKernel{key, function}, impl.device);

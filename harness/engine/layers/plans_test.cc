@@ -47,6 +47,31 @@ TEST(SplitBatch, UniformDecodesShareTheFirstLength) {
   EXPECT_EQ(split_batch(queries({9, 8}), 8, true).decodes, 0);
 }
 
+TEST(StepHost, PaddingComesLastAndShapesAreThoseOfTheGraph) {
+  const Dims dims = make_dims(testing::small({0, 4, 128}));
+  Batch batch;
+  batch.requests = {{0, 50, 1}, {1, 9, 1}, {2, 30, 1}};
+  batch.pad_to = 8;
+  batch.shape_length = 400;
+  StepHost host;
+  host.build(batch, dims);
+  EXPECT_EQ(host.tokens, 8);
+  EXPECT_EQ(host.real_tokens, 3);
+  EXPECT_EQ(host.requests, 8);
+  EXPECT_EQ(host.real_requests, 3);
+  EXPECT_EQ(host.batch[3].request, kPadding);
+  EXPECT_EQ(host.device_positions, (std::vector<std::int64_t>{50, 9, 30, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(host.max_seq_len, 51) << "branches are those of the requests";
+  EXPECT_EQ(host.shape_seq_len, 400);
+  batch.branch_length = 300;  // a graph that assumes the longest context
+  host.build(batch, dims);
+  EXPECT_EQ(host.max_seq_len, 300);
+  batch.pad_to = 2;  // nothing to pad
+  host.build(batch, dims);
+  EXPECT_EQ(host.tokens, 3);
+  EXPECT_EQ(host.real_tokens, 3);
+}
+
 TEST(StepHost, IntegersOfAMixedStep) {
   const Dims dims = make_dims(testing::small({0, 4, 128}));
   StepHost host;

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "kernels/cuda/runtime.h"
+#include "harness/engine/ops/noted_runtime.h"
 
 namespace warmgate::engine {
 namespace {
@@ -11,43 +11,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-class Noted final : public kernels::cuda::Runtime {
- public:
-  std::vector<std::string> calls;
-  const kernels::cuda::Facts& facts() const override { return facts_; }
-  std::int64_t free_bytes() const override { return 0; }
-  std::uint64_t reserve(std::int64_t) override { return 0; }
-  void release(std::uint64_t, std::int64_t) override {}
-  void map(std::uint64_t, std::int64_t) override {}
-  void unmap(std::uint64_t, std::int64_t) override {}
-  std::int64_t granularity() const override { return 1; }
-  void mute(bool muted) override { calls.push_back(muted ? "mute" : "unmute"); }
-  void fill(std::uint64_t, std::int64_t, std::uint8_t) override {}
-  void write(std::uint64_t, const void*, std::int64_t) override {}
-  void read(std::uint64_t, void*, std::int64_t) override {}
-  void synchronize(const char*) override {}
-  void begin_capture() override { calls.push_back("begin"); }
-  kernels::cuda::Graph end_capture() override {
-    calls.push_back("end");
-    return ++graphs_;
-  }
-  void abandon_capture() override { calls.push_back("abandon"); }
-  void replay(kernels::cuda::Graph graph) override {
-    calls.push_back("replay " + std::to_string(graph));
-  }
-  void destroy(kernels::cuda::Graph) override {}
-  kernels::cuda::Function load(const std::string&, const std::string&,
-                               const std::string&) override {
-    return 0;
-  }
-  void launch(kernels::cuda::Function, unsigned, unsigned, unsigned, std::vector<void*>,
-              const char*) override {}
-  kernels::Kernels& kernels() override { throw std::logic_error("no kernels"); }
-
- private:
-  kernels::cuda::Facts facts_;
-  kernels::cuda::Graph graphs_ = 0;
-};
+using Noted = testing::NotedRuntime;
 
 class WithGraphs final : public Device {
  public:

@@ -28,7 +28,7 @@ __device__ __forceinline__ void finish(const DecodeParams& p, const Work& work, 
 
 // The same, but the compiler does not know: else it keeps every address that depends on the thread
 // alone in registers from one unit to the next, and spills.
-__device__ __forceinline__ int opaque(int value) {
+[[maybe_unused]] __device__ __forceinline__ int opaque(int value) {
   asm volatile("" : "+r"(value));
   return value;
 }

@@ -53,9 +53,7 @@ TEST_F(DecodeTest, NegativeIndicesAreSkippedWhereverTheyStand) {
 }
 
 TEST_F(DecodeTest, Sinks) {
-  Problem p = problem({2, 64, 128, 128}, -1, -1);
-  p.lens[0] = 90, p.lens[1] = 128;
-  p = problem({2, 64, 128, 128}, 128, 77);
+  Problem p = problem({2, 64, 128, 128}, 128, 77);
   p.sink[0] = -kInfinity, p.sink[1] = kInfinity, p.sink[2] = 300, p.sink[3] = -300, p.sink[4] = 8;
   p.sink[63] = kInfinity;
   OnDevice device(p);

@@ -143,6 +143,14 @@ class Inputs {
   std::unique_ptr<Device> device_;
 };
 
+std::uint64_t fresh_seed() {
+  const char* given = std::getenv("WARMGATE_SEED");
+  const std::uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::printf("WARMGATE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
 struct Kind {
   const char* name;
   Run run;
@@ -157,9 +165,7 @@ class SparsePrefillTest : public ::testing::TestWithParam<Kind> {
     launch_ = std::make_unique<TestLaunch>(std::size_t{1} << 20);
     if (GetParam().arch != 0 && launch_->get().arch != GetParam().arch)
       GTEST_SKIP() << "needs architecture " << GetParam().arch;
-    const char* given = std::getenv("WARMGATE_SEED");
-    seed_ = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    std::printf("WARMGATE_SEED=%llu\n", static_cast<unsigned long long>(seed_));
+    seed_ = fresh_seed();
   }
   void agrees(const Shape& shape) {
     Inputs in(shape, seed_++);
@@ -230,11 +236,9 @@ TEST(SparsePrefillPair, FastAgreesWithGeneralAndWithItself) {
   if (!no_gpu().empty()) GTEST_SKIP() << no_gpu();
   TestLaunch launch(std::size_t{1} << 20);
   if (launch.get().arch != 90) GTEST_SKIP() << "needs architecture 90";
-  const std::uint64_t seed = std::random_device{}();
-  std::printf("WARMGATE_SEED=%llu\n", static_cast<unsigned long long>(seed));
   Shape shape{.heads = 128, .width = 640, .rows = 4000, .holes = 0.02};
   for (int t = 0; t < 300; ++t) shape.lens.push_back(t % 3 == 0 ? 640 : t * 71 % 641);
-  Inputs in(shape, seed);
+  Inputs in(shape, fresh_seed());
   const Matrix slow = in.computed(run_prefill_general, launch.get());
   const Matrix fast = in.computed(run_prefill_sm90, launch.get());
   const reference::Worst worst = reference::worst_row(fast, slow);

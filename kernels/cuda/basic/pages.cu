@@ -103,7 +103,7 @@ Reason can_run(const cpu::InsertDsMla& p, const Launch&) {
 void run(const cpu::InsertDsMla& p, const Launch& launch) {
   if (p.tokens <= 0) return;
   if (p.tokens >= 8192) {
-    insert_kernel<4><<<blocks_for(p.tokens, 4 * kWarps), kThreads, 0, launch.stream>>>(p);
+    insert_kernel<2><<<blocks_for(p.tokens, 2 * kWarps), kThreads, 0, launch.stream>>>(p);
   } else {
     insert_kernel<1><<<blocks_for(p.tokens, kWarps), kThreads, 0, launch.stream>>>(p);
   }
@@ -118,14 +118,11 @@ Reason can_run(const cpu::DequantGather& p, const Launch&) {
 }
 void run(const cpu::DequantGather& p, const Launch& launch) {
   if (p.requests <= 0) return;
-  // How many rows there are is known on the device alone: as many warps as a request's part of the
-  // workspace has rows, but no more than a few waves in all. Short blocks that follow each other
-  // were faster than long ones that walk.
-  const std::int64_t most = blocks_for(std::int64_t{processors(launch)} * 64, p.requests);
-  const std::int64_t rows = p.request_stride / cpu::kHeadDim - p.offset;
-  const std::int64_t wanted = rows > 0 ? blocks_for(rows, kWarps) : most;
-  const dim3 grid(static_cast<unsigned>(std::min(most, wanted)), static_cast<unsigned>(p.requests));
-  gather_kernel<1><<<grid, kThreads, 0, launch.stream>>>(p);
+  // How many rows there are is known on the device alone: enough blocks to fill it, shared out.
+  const std::int64_t all = static_cast<std::int64_t>(processors(launch)) * 8;
+  const dim3 grid(static_cast<unsigned>(blocks_for(all, p.requests)),
+                  static_cast<unsigned>(p.requests));
+  gather_kernel<4><<<grid, kThreads, 0, launch.stream>>>(p);
   check_launch("dequant_gather");
 }
 

@@ -12,7 +12,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kSegment = 1024;  // requests a scan
-constexpr int kRows = 4;        // a worker's, found and loaded before the first is stored
 constexpr int kPerThread = kSegment / kThreads;
 
 struct Params {
@@ -58,29 +57,6 @@ __device__ int64_t scan_segment(const Params& p, int64_t first, int count, int64
   return total;
 }
 
-struct Place {
-  const uint8_t* values;
-  const uint8_t* scale;
-};
-
-// Row `row` of a segment's rows; `begins` of its requests, of which the first is `first`.
-__device__ __forceinline__ Place find(const Params& p, int64_t first, int count,
-                                      const int64_t* begins, int64_t row) {
-  int low = 0, high = count - 1;  // the last request that begins at or before the row
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (begins[middle] <= row) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  const int64_t at = row - begins[low];
-  const uint8_t* page = p.pages.base + page_of(p.table, first + low, at) * p.pages.stride;
-  const int64_t in_page = row_in_page(p.table, at);
-  return {page + in_page * p.row_bytes, page + p.pages.rows * p.row_bytes + in_page * 4};
-}
-
 // T: what is moved at a time; row_bytes / sizeof(T) lanes work on a row.
 template <class T>
 __global__ void __launch_bounds__(kThreads) gather_indexer_keys_kernel(const Params p) {
@@ -93,38 +69,31 @@ __global__ void __launch_bounds__(kThreads) gather_indexer_keys_kernel(const Par
   for (int64_t first = 0; first < p.requests; first += kSegment) {
     const int count = static_cast<int>(min(p.requests - first, int64_t{kSegment}));
     const int64_t total = scan_segment(p, first, count, begins);
-    for (int64_t row = worker; row < total; row += kRows * workers) {
-      Place place[kRows];
-      T first_values[kRows];
-      [[maybe_unused]] uint32_t scales[kRows];
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        const int64_t at = row + i * workers;
-        if (at < total) place[i] = find(p, first, count, begins, at);
-      }
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        if (row + i * workers < total) {
-          first_values[i] = __ldg(reinterpret_cast<const T*>(place[i].values) + lane);
-          if constexpr (sizeof(T) >= 4) {
-            if (lane == 0) scales[i] = __ldg(reinterpret_cast<const uint32_t*>(place[i].scale));
-          }
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kRows; ++i) {
-        const int64_t at = row + i * workers, out = segment_begin + at;
-        if (at >= total) break;
-        T* values = reinterpret_cast<T*>(p.values + out * p.row_bytes);
-        values[lane] = first_values[i];
-        for (int k = lane + lanes; k < p.row_bytes / static_cast<int>(sizeof(T)); k += lanes) {
-          values[k] = __ldg(reinterpret_cast<const T*>(place[i].values) + k);
-        }
-        if constexpr (sizeof(T) >= 4) {
-          if (lane == 0) *reinterpret_cast<uint32_t*>(p.scales + out * 4) = scales[i];
+    for (int64_t row = worker; row < total; row += workers) {
+      int low = 0, high = count - 1;  // the last request that begins at or before the row
+      while (low < high) {
+        const int middle = (low + high + 1) / 2;
+        if (begins[middle] <= row) {
+          low = middle;
         } else {
-          if (lane < 4) p.scales[out * 4 + lane] = place[i].scale[lane];
+          high = middle - 1;
         }
+      }
+      const int64_t slot = slot_of(p.table, first + low, row - begins[low]);
+      const uint8_t* page = p.pages.base + slot / p.pages.rows * p.pages.stride;
+      const int64_t in_page = slot % p.pages.rows, out = segment_begin + row;
+      for (int i = lane; i < p.row_bytes / static_cast<int>(sizeof(T)); i += lanes) {
+        reinterpret_cast<T*>(p.values + out * p.row_bytes)[i] =
+            reinterpret_cast<const T*>(page + in_page * p.row_bytes)[i];
+      }
+      const uint8_t* scale = page + p.pages.rows * p.row_bytes + in_page * 4;
+      if constexpr (sizeof(T) >= 4) {
+        if (lane == 0) {
+          *reinterpret_cast<uint32_t*>(p.scales + out * 4) =
+              *reinterpret_cast<const uint32_t*>(scale);
+        }
+      } else {
+        if (lane < 4) p.scales[out * 4 + lane] = scale[lane];
       }
     }
     segment_begin += total;
@@ -139,9 +108,6 @@ Reason can_run(const cpu::GatherIndexerKeys& p, const Launch& launch) {
   if (p.requests > 0 && (p.pages.rows <= 0 || p.table.page_rows <= 0)) {
     return "gather_indexer_keys: pages without rows";
   }
-  if (p.pages.rows != p.table.page_rows) {
-    return "gather_indexer_keys: pages and table disagree about the rows of a page";
-  }
   return {};
 }
 
@@ -154,7 +120,7 @@ void run(const cpu::GatherIndexerKeys& p, const Launch& launch) {
                        reinterpret_cast<std::uintptr_t>(p.values) |
                        static_cast<std::uintptr_t>(p.pages.stride);
   const bool scales_aligned = reinterpret_cast<std::uintptr_t>(p.scales) % 4 == 0;
-  const auto blocks = static_cast<unsigned>(launch.multiprocessors * 4);
+  const auto blocks = static_cast<unsigned>(launch.multiprocessors * 8);
   if (address % 16 == 0 && scales_aligned) {
     gather_indexer_keys_kernel<uint4><<<blocks, kThreads, 0, launch.stream>>>(params);
   } else {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 
 #include "kernels/cuda/indexer/logits_paths.h"
 #include "kernels/cuda/indexer/logits_start.h"
@@ -88,7 +89,7 @@ Reason fits_hopper(const cpu::MqaLogitsPaged& p, const Launch& launch) {
   return fits(p, launch);
 }
 
-void run_hopper(const cpu::MqaLogitsPrefill& p, const Launch& launch, Pace pace) {
+void run_hopper(const cpu::MqaLogitsPrefill& p, const Launch& launch) {
   constexpr int kQueries = 4;
   Params params = common(p);
   params.groups = (params.tokens + kQueries - 1) / kQueries;
@@ -98,13 +99,7 @@ void run_hopper(const cpu::MqaLogitsPrefill& p, const Launch& launch, Pace pace)
   const CUtensorMap q_map = row_map(p.q, p.tokens * kHeads, kQueries * kHeads);
   const CUtensorMap key_map = row_map(p.values, std::max<std::int64_t>(p.logits_stride, 1), kTile);
   const int blocks = launch.multiprocessors;
-  if (pace == Pace::kInTurn) {
-    start_hopper<4, false, Pace::kInTurn>(params, q_map, key_map, blocks, launch.stream);
-  } else if (pace == Pace::kFree) {
-    start_hopper<4, false, Pace::kFree>(params, q_map, key_map, blocks, launch.stream);
-  } else {
-    start_hopper<4, false, Pace::kHalves>(params, q_map, key_map, blocks, launch.stream);
-  }
+  start_hopper<4, false, Pace::kInTurn>(params, q_map, key_map, blocks, launch.stream);
 }
 
 void run_hopper(const cpu::MqaLogitsPaged& p, const Launch& launch) {

@@ -157,54 +157,6 @@ __device__ __forceinline__ void consume(const Params& p, Shared<kQueries>& s) {
   }
 }
 
-// The queries in two halves with accumulators of their own: while the first half is summed, the
-// products of the second run.
-template <int kQueries, bool kPaged>
-__device__ __forceinline__ void consume_halves(const Params& p, Shared<kQueries>& s) {
-  constexpr int kStages = Shared<kQueries>::kStages, kHalf = kQueries / 2;
-  const int group = __shfl_sync(0xFFFFFFFFu, threadIdx.x / 128, 0), lane = threadIdx.x % 32;
-  const int row = threadIdx.x % 128 / 32 * 16 + lane / 4 + 8 * (lane & 1);
-  int n = 0, run = 0;
-  float weights0[16 * kHalf], weights1[16 * kHalf];
-  Rows<kHalf> rows0, rows1;
-  for (Walk<kQueries, kPaged> walk(p, s.share); walk.next(); walk.done(), ++run) {
-    const int buffer = run % 2;
-    const float* w = p.w + static_cast<int64_t>(walk.group.first) * kHeads;
-    load_weights<kHalf>(w, walk.group.count, weights0);
-    load_weights<kHalf>(w + kHalf * kHeads, walk.group.count - kHalf, weights1);
-    const int mine = (lane & 2) != 0 ? kHalf / 2 : 0;
-    rows0.set(p, walk.group, mine);
-    rows1.set(p, walk.group, kHalf + mine);
-    const uint8_t* queries0 = s.queries[buffer];
-    const uint8_t* queries1 = queries0 + kHalf * kQueryBytes;
-    wait(&s.queries_full[buffer], run / 2 & 1);
-    for (int i = (n ^ group) & 1; i < walk.run; i += 2) {
-      const int m = n + i, stage = m % kStages, key = walk.first_key(walk.tile + i) + row;
-      float scale = 0;
-      if constexpr (!kPaged) {
-        if (key >= 0) scale = __ldg(p.scales + key);
-      }
-      wait(&s.full[stage], m / kStages & 1);
-      if constexpr (kPaged) scale = s.scales[stage][row];
-      float d0[32 * kHalf], d1[32 * kHalf], scores[kMine<kHalf>];
-      products<kHalf>(d0, s.keys[stage], queries0);
-      products<kHalf>(d1, s.keys[stage], queries1);
-      wgmma_wait<1>();
-      hold(d0);
-      sum_heads<kHalf>(d0, weights0, scores);
-      rows0.write(key, scores, scale);
-      wgmma_wait<0>();
-      hold(d1);
-      __syncwarp();
-      if (lane == 0) arrive(&s.empty[stage]);
-      sum_heads<kHalf>(d1, weights1, scores);
-      rows1.write(key, scores, scale);
-    }
-    n += walk.run;
-    if (lane == 0) arrive(&s.queries_empty[buffer]);
-  }
-}
-
 #endif
 
 template <int kQueries, bool kPaged, Pace kPace>
@@ -230,11 +182,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   find_share<kQueries, kPaged, kThreads>(p, s.sums, &s.share);
   if (threadIdx.x < 256) {
     more_registers<240>();
-    if constexpr (kPace == Pace::kHalves) {
-      consume_halves<kQueries, kPaged>(p, s);
-    } else {
-      consume<kQueries, kPaged, kPace>(p, s);
-    }
+    consume<kQueries, kPaged, kPace>(p, s);
   } else {
     fewer_registers<24>();
     if (threadIdx.x < 288) produce<kQueries, kPaged>(p, q_map, key_map, s);

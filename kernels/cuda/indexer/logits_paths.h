@@ -14,11 +14,7 @@ void run_general(const cpu::MqaLogitsPaged& p, const Launch& launch);
 /// sum, so scores are some 1e-4 of a row's norm from exact ones.
 Reason fits_hopper(const cpu::MqaLogitsPrefill& p, const Launch& launch);
 Reason fits_hopper(const cpu::MqaLogitsPaged& p, const Launch& launch);
-/// How the two warpgroups share the tensor cores: as they come, in turn, or each overlapping its
-/// own halves. The same bits.
-enum class Pace { kFree, kInTurn, kHalves };
-constexpr Pace kBestPace = Pace::kInTurn;
-void run_hopper(const cpu::MqaLogitsPrefill& p, const Launch& launch, Pace pace = kBestPace);
+void run_hopper(const cpu::MqaLogitsPrefill& p, const Launch& launch);
 void run_hopper(const cpu::MqaLogitsPaged& p, const Launch& launch);
 
 }  // namespace warmgate::kernels::cuda::logits

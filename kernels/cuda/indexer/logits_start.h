@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cuda.h>
+#include <cuda_runtime_api.h>
 
 #include "kernels/cpu/indexer.h"
-#include "kernels/cuda/indexer/logits_paths.h"
 
 namespace warmgate::kernels::cuda::logits {
 
@@ -24,6 +24,9 @@ struct Params {
   float* logits;
   int64_t stride;
 };
+
+/// How the two warpgroups share the tensor cores: as they come, or in turn.
+enum class Pace { kFree, kInTurn };
 
 /// q_map: rows of 128 bytes in boxes of kQueries·64; key_map: rows in boxes of 64, or pages of
 /// them.

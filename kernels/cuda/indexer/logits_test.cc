@@ -16,7 +16,7 @@ namespace ref = reference;
 // ‖out − oracle‖ of a token's scores over the norm of Σ_head |ReLU(q·k)·w|: weights of both signs
 // cancel, so the scores' own norm says little where a token sees few keys. fp32 sums of exact
 // products; the tensor cores drop what lies 13 bits behind the largest product of a sum.
-constexpr double kExactLimit = 1e-6, kTensorLimit = 2e-4;
+constexpr double kExactLimit = 1e-6, kTensorLimit = 5e-4;
 
 class LogitsTest : public IndexerTest {
  protected:
@@ -210,20 +210,18 @@ TEST_F(LogitsTest, GeneralPagedOfAnyFormatAndHeads) {
 TEST_F(LogitsTest, HopperPrefill) {
   TestLaunch launch(1 << 20);
   WG_NEEDS_HOPPER(launch.get());
-  for (const auto pace : {logits::Pace::kFree, logits::Pace::kInTurn, logits::Pace::kHalves}) {
-    double worst = 0;
-    for (const std::int64_t tokens : {1, 2, 3, 4, 5, 8, 9, 31, 70}) {
-      const double error = prefill(IndexFormat::kFp8, 64, tokens, tokens < 4 ? 1 + below(70) : 400,
-                                   [&](const cpu::MqaLogitsPrefill& p) {
-                                     ASSERT_FALSE(logits::fits_hopper(p, launch.get()));
-                                     logits::run_hopper(p, launch.get(), pace);
-                                   });
-      ASSERT_LE(error, kTensorLimit) << tokens << " tokens, pace " << static_cast<int>(pace);
-      worst = std::max(worst, error);
-    }
-    std::printf("hopper prefill, pace %d: error %.2e, over all scores %.2e\n",
-                static_cast<int>(pace), worst, overall());
+  double worst = 0;
+  for (const std::int64_t tokens : {1, 2, 3, 4, 5, 8, 9, 31, 70}) {
+    const double error = prefill(IndexFormat::kFp8, 64, tokens, tokens < 4 ? 1 + below(70) : 400,
+                                 [&](const cpu::MqaLogitsPrefill& p) {
+                                   ASSERT_FALSE(logits::fits_hopper(p, launch.get()));
+                                   logits::run_hopper(p, launch.get());
+                                 });
+    ASSERT_LE(error, kTensorLimit) << tokens << " tokens";
+    worst = std::max(worst, error);
   }
+  EXPECT_LE(overall(), 1e-3);
+  std::printf("hopper prefill: error %.2e, over all scores %.2e\n", worst, overall());
 }
 
 TEST_F(LogitsTest, HopperPaged) {
@@ -240,6 +238,7 @@ TEST_F(LogitsTest, HopperPaged) {
       ASSERT_LE(error, kTensorLimit) << requests << " requests, next_n " << next_n;
       worst = std::max(worst, error);
     }
+    EXPECT_LE(overall(), 1e-3);
     std::printf("hopper paged, next_n %d: error %.2e, over all scores %.2e\n",
                 static_cast<int>(next_n), worst, overall());
   }

@@ -1,4 +1,4 @@
-// A warp eight rows, each one token and head, four channels a lane. Lanes 16..31 hold the 64
+// A warp a row: one token and head, four channels a lane. Lanes 16..31 hold the 64
 // rotated channels as two pairs each. Products and sums of the rotation are rounded one by one, as
 // on the CPU.
 #include "kernels/cuda/indexer/quant.h"
@@ -12,7 +12,6 @@ namespace warmgate::kernels::cuda {
 namespace {
 
 constexpr int kWarps = 8;
-constexpr int kRows = 8;      // a warp, all loaded before the first is used
 constexpr int kChannels = 4;  // a lane
 
 struct Params {
@@ -83,85 +82,59 @@ __device__ __forceinline__ void store(uint8_t* out, T bytes) {
   }
 }
 
-// Of a lane's two pairs; only lanes 16..31 have any.
-struct Angles {
-  float2 cos, sin;
-};
-__device__ __forceinline__ Angles angles_of(const Params& p, int64_t token, int lane) {
-  if (lane < 16) return {};
-  const float* row = p.cos_sin + p.positions[token] * 64 + (lane - 16) * 2;
-  return {{row[0], row[1]}, {row[32], row[33]}};
-}
-__device__ __forceinline__ void rotate(float& e, float& o, float cos, float sin) {
-  const float turned = __fsub_rn(__fmul_rn(e, cos), __fmul_rn(o, sin));
-  o = __fadd_rn(__fmul_rn(o, cos), __fmul_rn(e, sin));
-  e = turned;
-}
-
 template <bool kFp8, bool kWide>
 __global__ void __launch_bounds__(32 * kWarps) indexer_quant_kernel(const Params p) {
   const int lane = threadIdx.x % 32;
-  const int64_t first = (static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32) * kRows;
-  const int rows = static_cast<int>(min(p.rows - first, int64_t{kRows}));
-  if (rows <= 0) return;
-  float x[kRows][kChannels];
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (row >= p.rows) return;
+  const int64_t token = row / p.heads;
+  float x[kChannels];
+  load<kWide>(p.iq + row * cpu::kIndexDim + lane * kChannels, x);
+  if (lane >= 16) {
+    const float* angles = p.cos_sin + p.positions[token] * 64;
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    if (r < rows) load<kWide>(p.iq + (first + r) * cpu::kIndexDim + lane * kChannels, x[r]);
+    for (int i = 0; i < kChannels; i += 2) {
+      const int pair = (lane - 16) * 2 + i / 2;
+      const float e = x[i], o = x[i + 1], c = angles[pair], s = angles[32 + pair];
+      x[i] = __fsub_rn(__fmul_rn(e, c), __fmul_rn(o, s));
+      x[i + 1] = __fadd_rn(__fmul_rn(o, c), __fmul_rn(e, s));
+    }
   }
-  // Lane r writes the weight of row r.
+  uint32_t amax = 0;
+#pragma unroll
+  for (int i = 0; i < kChannels; ++i) {
+    x[i] = round_to_bf16(x[i]);
+    amax = max(amax, magnitude(x[i]));
+  }
   float w = 0;
-  if (lane < rows) w = __fmul_rn(bf16_to_float(p.weights[first + lane]), p.factor);
-  int64_t token = first / p.heads;
-  int64_t left = (token + 1) * p.heads - first;  // rows of this token from here on
-  Angles angles = angles_of(p, token, lane);
+  if (lane == 0) w = __fmul_rn(bf16_to_float(p.weights[row]), p.factor);
+  if constexpr (kFp8) {
+    const uint32_t byte = row_scale_byte(__reduce_max_sync(0xFFFFFFFFu, amax), 1e-4f, 448.0f);
+    const float inverse = inverse_of(byte);
+    const uint32_t low = to_e4m3x2(x[0] * inverse, x[1] * inverse);
+    const uint32_t high = to_e4m3x2(x[2] * inverse, x[3] * inverse);
+    store<kWide>(p.q + row * 128 + lane * 4, low | high << 16);
+    if (lane == 0) p.w[row] = __fmul_rn(w, ue8m0_to_float(static_cast<uint8_t>(byte)));
+  } else {
+    // Eight lanes share a run of 32 channels.
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    if (r >= rows) break;
-    if (left == 0) {
-      angles = angles_of(p, ++token, lane);
-      left = p.heads;
+    for (int step = 1; step < 8; step *= 2) {
+      amax = max(amax, __shfl_xor_sync(0xFFFFFFFFu, amax, step));
     }
-    --left;
-    if (lane >= 16) {
-      rotate(x[r][0], x[r][1], angles.cos.x, angles.sin.x);
-      rotate(x[r][2], x[r][3], angles.cos.y, angles.sin.y);
-    }
-    uint32_t amax = 0;
+    const uint32_t byte = row_scale_byte(amax, 6.0f * 0x1p-126f, 6.0f);
+    const float inverse = inverse_of(byte);
+    uint32_t nibbles = 0;
 #pragma unroll
-    for (int i = 0; i < kChannels; ++i) {
-      x[r][i] = round_to_bf16(x[r][i]);
-      amax = max(amax, magnitude(x[r][i]));
-    }
-    const int64_t row = first + r;
-    if constexpr (kFp8) {
-      const uint32_t byte = row_scale_byte(__reduce_max_sync(0xFFFFFFFFu, amax), 1e-4f, 448.0f);
-      const float inverse = inverse_of(byte);
-      const uint32_t low = to_e4m3x2(x[r][0] * inverse, x[r][1] * inverse);
-      const uint32_t high = to_e4m3x2(x[r][2] * inverse, x[r][3] * inverse);
-      store<kWide>(p.q + row * 128 + lane * 4, low | high << 16);
-      if (lane == r) w = __fmul_rn(w, ue8m0_to_float(static_cast<uint8_t>(byte)));
-    } else {
-      // Eight lanes share a run of 32 channels.
-#pragma unroll
-      for (int step = 1; step < 8; step *= 2) {
-        amax = max(amax, __shfl_xor_sync(0xFFFFFFFFu, amax, step));
-      }
-      const uint32_t byte = row_scale_byte(amax, 6.0f * 0x1p-126f, 6.0f);
-      const float inverse = inverse_of(byte);
-      uint32_t nibbles = 0;
-#pragma unroll
-      for (int i = 0; i < kChannels; ++i) nibbles |= to_e2m1(x[r][i] * inverse) << (4 * i);
-      store<kWide>(p.q + row * 64 + lane * 2, static_cast<uint16_t>(nibbles));
-      if (lane % 8 == 0) p.q_scales[row * 4 + lane / 8] = static_cast<uint8_t>(byte);
-    }
+    for (int i = 0; i < kChannels; ++i) nibbles |= to_e2m1(x[i] * inverse) << (4 * i);
+    store<kWide>(p.q + row * 64 + lane * 2, static_cast<uint16_t>(nibbles));
+    if (lane % 8 == 0) p.q_scales[row * 4 + lane / 8] = static_cast<uint8_t>(byte);
+    if (lane == 0) p.w[row] = w;
   }
-  if (lane < rows) p.w[first + lane] = w;
 }
 
 template <bool kFp8>
 void start(const Params& params, bool wide, const Launch& launch) {
-  const auto blocks = static_cast<unsigned>((params.rows + kWarps * kRows - 1) / (kWarps * kRows));
+  const auto blocks = static_cast<unsigned>((params.rows + kWarps - 1) / kWarps);
   if (wide) {
     indexer_quant_kernel<kFp8, true><<<blocks, 32 * kWarps, 0, launch.stream>>>(params);
   } else {

@@ -48,20 +48,12 @@ struct Found {
   uint32_t bin, above, in_bin;  // counts of elements in higher bins and in this one
 };
 
-/// The score that ranks lowest of those with `bin` as their first digit, or a lower one; no NaN.
-__device__ __forceinline__ float edge_of(uint32_t bin) {
-  const uint32_t rank = bin << 21;
-  if (rank <= 0x00800000u) return __uint_as_float(0xFF800000u);
-  return __uint_as_float((rank >> 31) != 0 ? rank & 0x7FFFFFFFu : ~rank);
-}
-
-/// The bin with the `wanted`-th largest (1 first) of all counted; in_bin 0 if there are fewer. Ends
-/// with a barrier; `found` and `sums` are shared memory.
+/// The bin with the `wanted`-th largest (1 first) of all counted. Ends with a barrier; `found` and
+/// `sums` are shared memory.
 template <int kThreads>
 __device__ __forceinline__ Found find_bin(const uint32_t* bins, uint32_t wanted, uint32_t* sums,
                                           Found* found) {
   constexpr int kEach = kBins / kThreads;
-  if (threadIdx.x == 0) *found = {0, 0, 0};
   uint32_t counts[kEach], sum = 0;
   const int top = kBins - 1 - static_cast<int>(threadIdx.x) * kEach;  // descending
 #pragma unroll
