@@ -92,6 +92,7 @@ const std::vector<ContractChannels>& contract_channels() {
        {kNo, kNo, kNo, kNo, kNo, kNo, kNo, kPart, kNo, kNo},
        "a pointer inside device memory, or one of a copy's or fill's node, is not seen"},
       {"spans-agree", {kNo, kNo, kNo, kNo, kAll, kNo, kNo, kNo, kNo, kNo}, ""},
+      {"graph-stable", {kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo, kAll}, ""},
   };
   return all;
 }

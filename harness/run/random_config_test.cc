@@ -87,11 +87,12 @@ constexpr int kConfigurations = 80;  // the engine is five times slower under th
 constexpr int kConfigurations = 240;
 #endif
 
-// What only a server that is looked at from outside, or a process with a probe in it, can break.
+// What only a server that is looked at from outside, a process with a probe in it, or a device with
+// graphs can break.
 bool of_servers(std::string_view contract) {
   return contract == "code-ready" || contract == "memory-kept" || contract == "stores-declared" ||
          contract == "speculation-live" || contract == "answers-differ" ||
-         contract == "spans-agree";
+         contract == "spans-agree" || contract == "graph-stable";
 }
 
 TEST_F(RandomConfigurations, BreakNoContract) {

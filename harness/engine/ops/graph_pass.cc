@@ -59,7 +59,7 @@ void GraphPass::begin() {
 void GraphPass::end() {
   on_ = false;
   close_piece();
-  if (replays() && next_op_ < graph_.ops.size()) {
+  if (replays() && next_op_ < graph_.ops.size() && said_ != next_op_) {
     const GraphOp& left = graph_.ops[next_op_];
     differ({"branch", left.kernel, "nothing more", left.layer, next_op_});
   }
