@@ -13,6 +13,18 @@ namespace {
 // The first replays of a graph are compared with an eager run, then one in so many.
 constexpr std::int64_t kFirstCompared = 2, kEveryCompared = 64;
 
+/// Scratch memory is not poisoned as long as this lives.
+class Unpoisoned {
+ public:
+  explicit Unpoisoned(DeviceMemory& memory) : memory_(memory) { memory_.poison_scratch(false); }
+  ~Unpoisoned() { memory_.poison_scratch(true); }
+  Unpoisoned(const Unpoisoned&) = delete;
+  Unpoisoned& operator=(const Unpoisoned&) = delete;
+
+ private:
+  DeviceMemory& memory_;
+};
+
 struct RowError {
   double worst = 0;
   bool equal = true;
@@ -78,6 +90,7 @@ void EngineModel::capture_graph(std::int64_t size, bool piecewise) {
   m.shape_for(made, batch);
   const Device& device = device_named(m.context.config.device);
   const auto before = device.free_bytes();
+  const Unpoisoned unpoisoned(m.context.memory);
   for (const bool captures : {false, true}) {
     Activations metadata(m.context.memory, m.step_metadata);
     const StepMetadata& step = m.prepare(batch, metadata);

@@ -2,11 +2,13 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 #include <unordered_map>
 
 #include "kernels/jit/device_program.h"
@@ -79,6 +81,9 @@ struct Compiler::Impl {
   /// From memory or disk. `peek`: to know that it is there, not to answer for it.
   std::optional<Compiled> known(const Slot& slot, const std::string& text, bool peek = false);
   void remember(const Slot& slot, const Compiled& compiled, bool told);
+  std::vector<const Key*> missing_of(const KernelSpec& spec, const std::vector<Key>& keys,
+                                     std::string_view arch, Mode mode);
+  bool is_known(const KernelSpec& spec, const std::string& text, std::string_view arch, Mode mode);
   void keep_code(const Slot& slot, Code code);
   std::optional<Code> stored_code(const Slot& slot, const std::string& text);
   Compiled build(const Key& key, const Slot& slot, std::string_view arch, Mode mode);
@@ -256,31 +261,76 @@ void Compiler::Impl::build_program(const KernelSpec& spec, const std::vector<con
   }
 }
 
+/// Keys of one kernel that no cache has and that can be compiled together.
+std::vector<const Key*> Compiler::Impl::missing_of(const KernelSpec& spec,
+                                                   const std::vector<Key>& keys,
+                                                   std::string_view arch, Mode mode) {
+  std::vector<const Key*> missing;
+  std::set<std::string> seen;
+  for (const Key& key : keys) {
+    if (key.kernel != spec.name || !key_problem(key).empty()) continue;
+    const std::string text = key.text();
+    if (seen.insert(text).second && !is_known(spec, text, arch, mode)) missing.push_back(&key);
+  }
+  // A key that does not run would spoil the program; compile() gets the compiler's words on it.
+  if (mode == Mode::kStrict)
+    std::erase_if(missing, [](const Key* key) { return !check_on_host(*key).ok; });
+  return missing;
+}
+
+bool Compiler::Impl::is_known(const KernelSpec& spec, const std::string& text,
+                              std::string_view arch, Mode mode) {
+  if (known(slot(spec, text, arch, mode), text, true)) return true;
+  if (mode == Mode::kStrict) return false;
+  const auto strict = known(slot(spec, text, arch, Mode::kStrict), text, true);
+  return strict && strict->ok;
+}
+
 void Compiler::Impl::prepare(const std::vector<Key>& keys, std::string_view arch, Mode mode) {
   if (!device()) return;  // the host half gains nothing by it
+  struct Program {
+    const KernelSpec* spec = nullptr;
+    std::vector<const Key*> keys;
+  };
+  std::vector<std::unique_ptr<DiskCache::Lock>> locks;
+  std::vector<Program> programs;
+  // A program costs 25 ms and each of its keys 10; NVRTC runs some four at a time side by side.
+  constexpr std::size_t kFewest = 8;
+  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   for (const KernelSpec& spec : kernels()) {
-    std::vector<const Key*> missing;
-    std::set<std::string> seen;
-    const auto is_known = [&](const Key* key) {
-      const std::string text = key->text();
-      if (known(slot(spec, text, arch, mode), text, true)) return true;
-      if (mode == Mode::kStrict) return false;
-      const auto strict = known(slot(spec, text, arch, Mode::kStrict), text, true);
-      return strict && strict->ok;
-    };
-    for (const Key& key : keys) {
-      if (key.kernel != spec.name || !key_problem(key).empty()) continue;
-      if (seen.insert(key.text()).second && !is_known(&key)) missing.push_back(&key);
-    }
-    // A key that does not run would spoil the program; compile() gets the compiler's words on it.
-    if (mode == Mode::kStrict) {
-      std::erase_if(missing, [](const Key* key) { return !check_on_host(*key).ok; });
-    }
+    std::vector<const Key*> missing = missing_of(spec, keys, arch, mode);
     if (missing.size() < 2) continue;
-    const DiskCache::Lock lock(disk, addresses.of(spec, "every key", mode, arch));
-    std::erase_if(missing, is_known);
-    build_program(spec, missing, arch, mode);
+    locks.push_back(
+        std::make_unique<DiskCache::Lock>(disk, addresses.of(spec, "every key", mode, arch)));
+    std::erase_if(missing,
+                  [&](const Key* key) { return is_known(spec, key->text(), arch, mode); });
+    const std::size_t pieces =
+        std::clamp<std::size_t>(missing.size() / kFewest, 1, std::max<std::size_t>(1, cores / 3));
+    for (std::size_t i = 0; i < pieces; ++i) {
+      const auto at = [&](std::size_t n) {
+        return missing.begin() + static_cast<std::ptrdiff_t>(missing.size() * n / pieces);
+      };
+      programs.push_back({&spec, {at(i), at(i + 1)}});
+    }
   }
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr trouble;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < programs.size(); i = next++) {
+      try {
+        build_program(*programs[i].spec, programs[i].keys, arch, mode);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        trouble = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> pool;
+    for (std::size_t i = 1; i < std::min(cores, programs.size()); ++i) pool.emplace_back(work);
+    work();
+  }
+  if (trouble) std::rethrow_exception(trouble);
 }
 
 void Compiler::Impl::keep_code(const Slot& slot, Code code) {

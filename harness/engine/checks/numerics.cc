@@ -32,7 +32,8 @@ Numerics::Numerics(const scenario::Resolved& config, const Dims& dims,
       extent_(config.checks.numerics == "all" ? Extent::kAll : Extent::kSampled),
       recorder_(recorder),
       tally_(recorder),
-      sampler_(extent_),
+      // Of a deep model one step of each kind: it has layers enough to look at several of each.
+      sampler_(extent_, layers.size() >= 2 * kLayersOfAStep ? 1 : Sampler::kStepsOfAKind),
       window_rope_(rope_of(config.model, 1, config.checks.rope_reference)),
       compressed_rope_(rope_of(config.model, 4, config.checks.rope_reference)),
       eps_(config.model.rms_norm_eps) {}

@@ -51,7 +51,7 @@ class Numerics final : public Observer {
   void after(const LayerRef& layer, const ops::SelectRows& op) override;
 
  private:
-  static constexpr std::int64_t kLayersOfAStep = 5;
+  static constexpr std::size_t kLayersOfAStep = 5;
 
   using Vector = reference::Vector;
   using Matrix = reference::Matrix;
@@ -66,7 +66,7 @@ class Numerics final : public Observer {
   /// are the same, and a float64 copy of every one would take minutes.
   bool watching(const LayerRef& layer) const {
     if (step_ == nullptr || layer.role == "draft") return false;
-    const auto deep = static_cast<std::int64_t>(layers_.size()) / kLayersOfAStep;
+    const auto deep = static_cast<std::int64_t>(layers_.size() / kLayersOfAStep);
     return extent_ == Extent::kAll || layer.id < 0 || deep < 2 ||
            (layer.id + compared_) % deep == 0;
   }

@@ -52,7 +52,7 @@ std::vector<std::int64_t> Sampler::rows(const StepHost& step, const std::string&
                              static_cast<std::uint64_t>(std::min<std::int64_t>(decodes, 2)) << 8 |
                              static_cast<std::uint64_t>(std::min<std::int64_t>(prefills, 2)) << 12;
   int& seen = seen_[kind];
-  if (seen >= kStepsOfAKind || taken_ >= kStepsOfAPhase) return {};
+  if (seen >= steps_of_a_kind_ || taken_ >= kStepsOfAPhase) return {};
   std::vector<std::int64_t> out = {0, step.real_tokens - 1};
   // The rarest boundary first; the next step of this kind looks at another.
   int skip = seen;

@@ -20,12 +20,14 @@ enum class Extent : std::uint8_t { kSampled, kAll };
 class Sampler {
  public:
   static constexpr int kStepsOfAKind = 2, kStepsOfAPhase = 40;
-  explicit Sampler(Extent extent) : extent_(extent) {}
+  explicit Sampler(Extent extent, int steps_of_a_kind = kStepsOfAKind)
+      : extent_(extent), steps_of_a_kind_(steps_of_a_kind) {}
   /// Counts the step as compared if it is.
   std::vector<std::int64_t> rows(const StepHost& step, const std::string& phase, const Dims& dims);
 
  private:
   Extent extent_;
+  int steps_of_a_kind_;
   std::string phase_;
   int taken_ = 0;
   std::map<std::uint64_t, int> seen_;  // kind of step → steps compared

@@ -105,7 +105,7 @@ void CudaMemory::return_to_device(std::uint64_t address, std::int64_t bytes) {
 std::uint64_t CudaMemory::push(std::int64_t bytes) {
   const std::uint64_t out = advance(scratch_, bytes);
   map_up_to(scratch_, scratch_.next, kGrowth);
-  runtime_.fill(out, bytes, kPoisoned);
+  if (poisons_) runtime_.fill(out, bytes, kPoisoned);
   return out;
 }
 

@@ -26,6 +26,7 @@ class CudaMemory final : public Backing {
   std::uint64_t take(std::int64_t bytes, Fresh fresh) override;
   void give_back(std::uint64_t address, std::int64_t bytes) override;
   std::uint64_t push(std::int64_t bytes) override;
+  void poison_scratch(bool poisons) override { poisons_ = poisons; }
   std::uint64_t mark() const override { return scratch_.next; }
   void pop_to(std::uint64_t mark) override;
   void pop(std::uint64_t address, std::int64_t bytes) override;
@@ -44,6 +45,7 @@ class CudaMemory final : public Backing {
   kernels::cuda::Runtime& runtime_;
   std::uint64_t base_ = 0;
   std::int64_t size_ = 0;
+  bool poisons_ = true;  // scratch
   Range lasting_, small_, scratch_;
   std::map<std::uint64_t, std::int64_t> pieces_;                  // mapped, by address
   ScratchHoles holes_;

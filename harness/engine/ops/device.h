@@ -46,6 +46,9 @@ class Backing {
   /// Everything pushed since mark() said `mark` is gone. Throws std::logic_error if the stack is
   /// lower than that already.
   virtual void pop_to(std::uint64_t mark) = 0;
+  /// Whether push() poisons from now on; it does at first. A graph is captured without: it would write
+  /// poison at each replay.
+  virtual void poison_scratch(bool) {}
   /// One push() is gone. If it is not the topmost, its place comes back with what lies above.
   virtual void pop(std::uint64_t address, std::int64_t bytes) = 0;
 };
