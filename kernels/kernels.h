@@ -73,20 +73,16 @@ class Kernels {
   virtual void expand_table(const cpu::ExpandTable& p) = 0;
 
   virtual void embed(const cpu::Embed& p) = 0;
-  virtual void spread_copies(const cpu::Copies& shape, const cpu::Bf16* x,
-                             cpu::Bf16* residual) = 0;
+  virtual void spread_copies(const cpu::Copies& shape, const cpu::Bf16* x, cpu::Bf16* residual) = 0;
   virtual void first_copy(const cpu::Copies& shape, const cpu::Bf16* residual, cpu::Bf16* x) = 0;
-  virtual void add_to_copies(const cpu::Copies& shape, const cpu::Bf16* y,
-                             cpu::Bf16* residual) = 0;
+  virtual void add_to_copies(const cpu::Copies& shape, const cpu::Bf16* y, cpu::Bf16* residual) = 0;
   virtual void mean_of_copies(const cpu::Copies& shape, const cpu::Bf16* residual,
                               cpu::Bf16* x) = 0;
   /// `rows` is of the host's memory on every device.
   virtual void select_rows(std::int64_t count, std::int64_t width, const std::int64_t* rows,
                            const cpu::Bf16* x, cpu::Bf16* out) = 0;
   virtual void argmax(const cpu::Argmax& p) = 0;
-  virtual void markov_bias(const cpu::MarkovBias&) {
-    throw CannotRun("markov_bias: not written for this device");
-  }
+  virtual void markov_bias(const cpu::MarkovBias& p) = 0;
 
   virtual void fill_rope_table(const cpu::RopeTable& p) = 0;
   virtual void fill_seeded(const cpu::SeededMatrix& m, cpu::Bf16* out) = 0;

@@ -22,7 +22,8 @@ class GraphStable : public Contract {
  public:
   std::string_view name() const override { return kGraphStable; }
   std::string_view promise() const override {
-    return "a replayed graph holds the kernels, addresses and arguments that its step asks for, and "
+    return "a replayed graph holds the kernels, addresses and arguments that its step asks for, "
+           "and "
            "gives what an eager run gives";
   }
   std::vector<std::string> needs() const override { return {"capture", "replay"}; }
@@ -57,10 +58,11 @@ class GraphStable : public Contract {
     }
     if (replays == 0 && findings.empty())
       return not_observed(kGraphStable, {}, counted(graphs, "graph") + " captured, none replayed");
-    return conclude(kGraphStable, std::move(findings), State::kKept,
-                    fmt::format("{}, {} replays, {} compared with an eager run: {} differ in a bit, "
-                                "the worst row by {:.6f}",
-                                counted(graphs, "graph"), replays, compared, unequal, worst));
+    return conclude(
+        kGraphStable, std::move(findings), State::kKept,
+        fmt::format("{}, {} replays, {} compared with an eager run: {} differ in a bit, "
+                    "the worst row by {:.6f}",
+                    counted(graphs, "graph"), replays, compared, unequal, worst));
   }
 
  private:
@@ -83,8 +85,8 @@ class GraphStable : public Contract {
     f.expected = "what was captured is what the step asks for";
     if (kind == "pointer") {
       f.seen = fmt::format("the graph holds another address for {}", kernel_of(asked));
-      f.message = fmt::format("a stale pointer: the graph has {}, the step now has {}", captured,
-                              asked);
+      f.message =
+          fmt::format("a stale pointer: the graph has {}, the step now has {}", captured, asked);
     } else {
       f.seen = fmt::format("the graph has {}, the step asks for {}", captured, asked);
       f.message = kind == "branch" ? "a branch of the host is frozen: " + f.seen : f.seen;
@@ -97,9 +99,10 @@ class GraphStable : public Contract {
     f.key = "eager";
     f.expected = fmt::format("a row error of at most {:.6f} against an eager run", kNumericLimit);
     f.seen = error < 1e8 ? fmt::format("{:.6f}", error) : "values that are no numbers";
-    f.message = fmt::format("graph {} does not give what its step gives eagerly: {} where at most "
-                            "{:.6f} is rounding",
-                            text(e, "graph"), f.seen, kNumericLimit);
+    f.message = fmt::format(
+        "graph {} does not give what its step gives eagerly: {} where at most "
+        "{:.6f} is rounding",
+        text(e, "graph"), f.seen, kNumericLimit);
     return f;
   }
 };

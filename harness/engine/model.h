@@ -31,8 +31,8 @@ struct Batch {
   /// Branches that the host takes in this step are taken again in every later one, as a captured
   /// graph takes them.
   bool recorded = false;
-  /// Rows of one token, without a request, behind the others: up to so many tokens in all. They have
-  /// no slot and see the null block.
+  /// Rows of one token, without a request, behind the others: up to so many tokens in all. They
+  /// have no slot and see the null block.
   std::int64_t pad_to = 0;
   /// Context that shapes are made for, and that branches are taken by: at least so many tokens,
   /// however short the requests are. A graph has those of its longest replay.
@@ -111,10 +111,11 @@ class EngineModel {
 
   /// Decode steps can be captured: the device has graphs, and no rank waits for another inside one.
   bool has_graphs() const;
-  /// Captures a decode step of `size` rows, one token each: a dummy step that runs once eagerly, then
-  /// with rebuilt metadata into the graph. From then on real steps of decodes are padded to the next
-  /// captured size and replayed. `piecewise`: attention runs eagerly between pieces, and the host's
-  /// branches are those of the short dummy step. Sends `capture`. Throws kernels::cuda::DeviceFault.
+  /// Captures a decode step of `size` rows, one token each: a dummy step that runs once eagerly,
+  /// then with rebuilt metadata into the graph. From then on real steps of decodes are padded to
+  /// the next captured size and replayed. `piecewise`: attention runs eagerly between pieces, and
+  /// the host's branches are those of the short dummy step. Sends `capture`. Throws
+  /// kernels::cuda::DeviceFault.
   void capture_graph(std::int64_t size, bool piecewise);
 
   EngineState state() const;

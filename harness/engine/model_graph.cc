@@ -1,4 +1,5 @@
-// Decode steps as graphs: capture, replay, and whether a replay gives what its step would have given.
+// Decode steps as graphs: capture, replay, and whether a replay gives what its step would have
+// given.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -48,8 +49,8 @@ RowError compare(std::span<const std::uint16_t> a, std::span<const std::uint16_t
     if (difference == 0) continue;
     const double error = std::sqrt(difference / norm);
     // NaN is the worst there is.
-    out.worst = error > out.worst || std::isnan(error) ? (std::isnan(error) ? 1e9 : error)
-                                                       : out.worst;
+    out.worst =
+        error > out.worst || std::isnan(error) ? (std::isnan(error) ? 1e9 : error) : out.worst;
   }
   return out;
 }
@@ -122,7 +123,8 @@ void EngineModel::Impl::replay(const StepMetadata& step, Replayed& graph) {
     target_forward(&step, host.tokens, rows, act);
     read(eager);
   }
-  step.tiles_planned = {};  // a replay's step plans for itself, whether or not it ran eagerly before
+  step.tiles_planned =
+      {};  // a replay's step plans for itself, whether or not it ran eagerly before
   Activations act(context.memory, model_activations);
   GraphPass pass(GraphPass::Kind::kReplay, graph.graph, device);
   target_forward(&step, host.tokens, rows, act, &pass);

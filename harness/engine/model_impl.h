@@ -23,7 +23,7 @@ struct Replayed {
   CapturedGraph graph;
   std::int64_t replays = 0, compared = 0, unequal = 0;  // steps; unequal: in any bit
   double error = 0;                                     // the worst row's, against eager
-  std::size_t differences = 0;  // that events have said
+  std::size_t differences = 0;                          // that events have said
 };
 
 struct EngineModel::Impl {
@@ -72,8 +72,8 @@ struct EngineModel::Impl {
   /// [T, taps·H] that a block drafter reads (absent without one), which live in `act`.
   Tensor target_forward(const StepMetadata* step, std::int64_t tokens, std::int64_t logit_rows,
                         Activations& act, GraphPass* pass = nullptr);
-  /// Inputs, slots, tables and metadata of `batch` on the device; `metadata` holds what is the step's
-  /// alone.
+  /// Inputs, slots, tables and metadata of `batch` on the device; `metadata` holds what is the
+  /// step's alone.
   const StepMetadata& prepare(const Batch& batch, Activations& metadata);
   /// The graph that a step of this batch replays; null: it runs eagerly.
   Replayed* graph_of(const Batch& batch);

@@ -157,8 +157,7 @@ void EngineModel::Impl::send_table(const LayerRef& ref, const StepHost& step, st
   if (exec.executes()) {
     const auto columns = static_cast<std::size_t>(tables.columns(group));
     table_rows.resize(static_cast<std::size_t>(step.requests) * columns, 0);
-    for (std::size_t r = 0; !step.dummy && r < static_cast<std::size_t>(step.real_requests);
-         ++r) {
+    for (std::size_t r = 0; !step.dummy && r < static_cast<std::size_t>(step.real_requests); ++r) {
       const auto blocks = tables.row(group, step.batch[r].request);
       const std::size_t count = std::min(columns, blocks.size());
       std::copy_n(blocks.begin(), count,

@@ -31,8 +31,7 @@ TEST(WorkerProgram, WhatThisMachineCannotHoldIsNotEvenTried) {
   const json error = worker.of("setup_error")[0];
   EXPECT_GT(error.at("needed_bytes"), std::int64_t{2} << 40);
   EXPECT_LT(error.at("available_bytes"), error.at("needed_bytes"));
-  EXPECT_NE(error.at("message").get<std::string>().find("bytes of memory"),
-            std::string::npos);
+  EXPECT_NE(error.at("message").get<std::string>().find("bytes of memory"), std::string::npos);
   EXPECT_TRUE(worker.of("phase_begin").empty());
 }
 

@@ -163,8 +163,8 @@ INSTANTIATE_TEST_SUITE_P(All, SeamMutation, ::testing::ValuesIn(rows()), row_nam
 
 TEST(SeamTable, HasARowForEveryWrongValueOfEverySeam) {
   const std::vector<Row> all = rows();
-  // Graphs exist on GPUs alone: scenarios/nightly shows these, and which graphs there are is a choice
-  // and no fault.
+  // Graphs exist on GPUs alone: scenarios/nightly shows these, and which graphs there are is a
+  // choice and no fault.
   const std::set<std::string_view> on_gpus = {"capture.graphs", "capture.indexer_branch"};
   for (const scenario::SeamRule& seam : scenario::seams()) {
     if (on_gpus.count(seam.name) > 0) continue;

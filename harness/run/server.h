@@ -48,8 +48,8 @@ void prepare_server(const scenario::Scenario& scenario, const scenario::Variant&
 /// Deadlines of the preset, below what the scenario and the command line say.
 void server_deadlines(const target::ServerPreset& preset, target::Deadlines& deadlines);
 
-/// UUIDs of the GPUs that a run may use: those of a server target, the first visible one for our own
-/// engine on device cuda; empty for other targets, and for servers without a driver.
+/// UUIDs of the GPUs that a run may use: those of a server target, the first visible one for our
+/// own engine on device cuda; empty for other targets, and for servers without a driver.
 std::vector<std::string> gpus_of(const scenario::Variant& variant);
 
 }  // namespace warmgate::run

@@ -24,7 +24,8 @@ const std::vector<SeamRule>& seams() {
       {"workspace.reservation",
        {"index_width", "topk_buffer_width", "none"},
        "width that profiling reserves combined indices for: each kind's own index width, or the "
-       "top-k buffer's width for every compressed kind (too small for C128A at long context), or no "
+       "top-k buffer's width for every compressed kind (too small for C128A at long context), or "
+       "no "
        "reservation at all, neither for attention nor for the indexer",
        "vLLM at d40c3e3c00, nvidia/flashmla.py forward_mqa; an early release reserved nothing: "
        "vllm-project/vllm#41700"},
@@ -124,7 +125,8 @@ const std::vector<SeamRule>& seams() {
        "enforce_eager captures nothing"},
       {"capture.indexer_branch",
        {"scores", "recorded"},
-       "whether a captured graph of short dummy lengths holds the indexer's scoring, or the shortcut "
+       "whether a captured graph of short dummy lengths holds the indexer's scoring, or the "
+       "shortcut "
        "that such lengths take",
        "vllm-project/vllm#49486 (2026-07-23) brought the shortcut, #51430 froze it into piecewise "
        "graphs, #52492 (2026-08-16) answered"},

@@ -80,7 +80,8 @@ void argmax(const Argmax& p) {
 
 void markov_bias(const MarkovBias& p) {
   std::vector<Bf16> low(static_cast<std::size_t>(p.tokens * p.rank));
-  embed({p.tokens, p.rank, p.vocab, 0, p.previous, static_cast<const Bf16*>(p.w1.data), low.data()});
+  embed(
+      {p.tokens, p.rank, p.vocab, 0, p.previous, static_cast<const Bf16*>(p.w1.data), low.data()});
   Gemm g;
   g.tokens = p.tokens;
   g.x = low.data();

@@ -45,9 +45,9 @@ struct Argmax {
 };
 void argmax(const Argmax& p);
 
-/// One step of a draft's low-rank head: logits[b,:] = base[row,:] + w2 · w1[previous[b],:], with row
-/// = min(b·per_request + position, base_rows - 1). w1, w2 [vocab,rank] bf16, previous [tokens] i64,
-/// base and logits fp32; base nullptr: zeros. An id outside the table counts as zeros.
+/// One step of a draft's low-rank head: logits[b,:] = base[row,:] + w2 · w1[previous[b],:], with
+/// row = min(b·per_request + position, base_rows - 1). w1, w2 [vocab,rank] bf16, previous [tokens]
+/// i64, base and logits fp32; base nullptr: zeros. An id outside the table counts as zeros.
 struct MarkovBias {
   std::int64_t tokens = 0, vocab = 0, rank = 0;
   const std::int64_t* previous = nullptr;

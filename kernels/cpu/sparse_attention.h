@@ -25,7 +25,7 @@ struct SparsePrefill {
   const float* sink = nullptr;
   Bf16* out = nullptr;
   float scale = 0.044194173824159216F;  // 512^-0.5
-  std::int64_t keys = 0;  // n; 0: not known, every index is trusted
+  std::int64_t keys = 0;                // n; 0: not known, every index is trusted
   /// The whole width of a row with lens[t] > 0 counts, but for indices outside 0..keys-1. On the
   /// host: CpuKernels does it.
   bool whole_rows = false;

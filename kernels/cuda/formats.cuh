@@ -37,14 +37,4 @@ __device__ __forceinline__ float ue8m0_to_float(uint8_t byte) {
   return __uint_as_float(static_cast<uint32_t>(byte) << 23);
 }
 
-/// Exponent + 127 of 2^ceil(log2(max(amax, floor)/largest)), from the bits: no logarithm rounds.
-/// amax is no NaN.
-__device__ __forceinline__ uint8_t scale_byte(float amax, float floor, float largest) {
-  const float ratio = __fdiv_rn(fmaxf(amax, floor), largest);
-  const uint32_t bits = __float_as_uint(ratio);
-  uint32_t exponent = bits >> 23;
-  if ((bits & 0x7FFFFFu) != 0) ++exponent;
-  return static_cast<uint8_t>(exponent > 254u ? 254u : exponent);
-}
-
 }  // namespace warmgate::kernels::cuda

@@ -102,8 +102,7 @@ class Device0 final : public Runtime {
     CUmemGenericAllocationHandle handle = 0;
     const auto size = static_cast<std::size_t>(bytes);
     check(driver().create(&handle, size, &prop_, 0), "cuMemCreate");
-    if (const CUresult result = driver().map(address, size, 0, handle, 0);
-        result != CUDA_SUCCESS) {
+    if (const CUresult result = driver().map(address, size, 0, handle, 0); result != CUDA_SUCCESS) {
       driver().release(handle);
       check(result, "cuMemMap");
     }
@@ -186,8 +185,7 @@ class Device0 final : public Runtime {
   Function load(const std::string& program, const std::string& cubin,
                 const std::string& name) override {
     CUmodule& module = modules_[program];
-    if (module == nullptr)
-      check(driver().module_load(&module, cubin.data()), "cuModuleLoadData");
+    if (module == nullptr) check(driver().module_load(&module, cubin.data()), "cuModuleLoadData");
     CUfunction function = nullptr;
     if (!name.empty()) {
       check(driver().module_function(&function, module, name.c_str()), "cuModuleGetFunction");

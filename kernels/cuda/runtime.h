@@ -32,7 +32,8 @@ class Runtime {
   /// Of the device, whoever uses it.
   virtual std::int64_t free_bytes() const = 0;
 
-  /// Addresses of `bytes` with nothing behind them; a multiple of granularity(). Throws DeviceFault.
+  /// Addresses of `bytes` with nothing behind them; a multiple of granularity(). Throws
+  /// DeviceFault.
   virtual std::uint64_t reserve(std::int64_t bytes) = 0;
   /// What was reserved; nothing may be mapped in it any more.
   virtual void release(std::uint64_t address, std::int64_t bytes) = 0;

@@ -190,7 +190,8 @@ Compiled Compiler::Impl::build(const Key& key, const Slot& slot, std::string_vie
   out.bytes = static_cast<std::int64_t>(result.cubin.size());
   disk.store(slot.address, key.text(), {out.ok, out.log, out.bytes, result.cubin});
   if (out.ok)
-    keep_code(slot, {slot.name, std::make_shared<std::string>(result.cubin), result.functions.at(0)});
+    keep_code(slot,
+              {slot.name, std::make_shared<std::string>(result.cubin), result.functions.at(0)});
   return out;
 }
 
@@ -253,9 +254,9 @@ void Compiler::Impl::build_program(const KernelSpec& spec, const std::vector<con
     const std::string text = keys[i]->text();
     const Slot own = slot(spec, text, arch, mode);
     const Code code{program, cubin, result.functions.at(i)};
-    disk.store(own.address, text,
-               {true, share.log, share.bytes,
-                program_reference(program, keys.size(), code.function)});
+    disk.store(
+        own.address, text,
+        {true, share.log, share.bytes, program_reference(program, keys.size(), code.function)});
     keep_code(own, code);
     remember(own, share, false);
   }
@@ -302,8 +303,7 @@ void Compiler::Impl::prepare(const std::vector<Key>& keys, std::string_view arch
     if (missing.size() < 2) continue;
     locks.push_back(
         std::make_unique<DiskCache::Lock>(disk, addresses.of(spec, "every key", mode, arch)));
-    std::erase_if(missing,
-                  [&](const Key* key) { return is_known(spec, key->text(), arch, mode); });
+    std::erase_if(missing, [&](const Key* key) { return is_known(spec, key->text(), arch, mode); });
     const std::size_t pieces =
         std::clamp<std::size_t>(missing.size() / kFewest, 1, std::max<std::size_t>(1, cores / 3));
     for (std::size_t i = 0; i < pieces; ++i) {

@@ -1,5 +1,5 @@
-// A key's kernel on small inputs at the boundaries of its arguments, compared with the reference: by
-// its body on the host, which needs no compiler, or by whoever else launches it.
+// A key's kernel on small inputs at the boundaries of its arguments, compared with the reference:
+// by its body on the host, which needs no compiler, or by whoever else launches it.
 #include <algorithm>
 #include <numeric>
 #include <optional>
@@ -65,7 +65,7 @@ void check_compute_prefill(Launcher& launcher, const Key& key, const Constants& 
     const Ints locs = start_locs(requests), lens = seq_lens(requests);
     Ints gather(static_cast<std::size_t>(prefills), kPoison);
     launcher.run(key,
-                ComputePrefillLaunch{out(gather), in(locs), in(lens), prefills, decodes, window});
+                 ComputePrefillLaunch{out(gather), in(locs), in(lens), prefills, decodes, window});
     requests.erase(requests.begin(), requests.begin() + decodes);
     expect_equal("gather_lens", gather.data(), reference::gather_lens(requests, window));
   }
@@ -101,8 +101,8 @@ void check_build_chunk(Launcher& launcher, const Key& key, const Constants& c) {
     const auto rows = static_cast<std::size_t>(stop - start);
     Ints starts(rows, kPoison), ends(rows, kPoison), owners(total, kPoison);
     launcher.run(key,
-                BuildChunkLaunch{out(starts), out(ends), out(owners), in(locs), in(lens, aligned),
-                                 start, stop, static_cast<std::int32_t>(chunk.size())});
+                 BuildChunkLaunch{out(starts), out(ends), out(owners), in(locs), in(lens, aligned),
+                                  start, stop, static_cast<std::int32_t>(chunk.size())});
     const auto expected = reference::chunk_metadata(chunk, r, start, stop, {c[2], c[3], c[4]});
     expect_equal("key_starts", starts.data(), expected.key_starts);
     expect_equal("key_ends", ends.data(), expected.key_ends);
@@ -129,7 +129,8 @@ void check_combine(Launcher& launcher, const Key& key, const Constants& c) {
   for (std::size_t i = 0; i < topk.size(); ++i) topk[i] = static_cast<std::int32_t>(i * 37 & 8191);
   Ints indices(tokens * static_cast<std::size_t>(combined_stride), kPoison),
       counts(tokens, kPoison);
-  launcher.run(key, CombineLaunch{out(indices), out(counts), in(topk, c[4] != 0), in(locs, c[5] != 0),
+  launcher.run(
+      key, CombineLaunch{out(indices), out(counts), in(topk, c[4] != 0), in(locs, c[5] != 0),
                          in(lens, c[6] != 0), in(gather, c[7] != 0), combined_stride, topk_stride,
                          M, N, static_cast<std::int32_t>(chunk.size()), 2});
   std::vector<std::vector<std::int64_t>> topk_rows;  // as far as the reference reads them
@@ -140,8 +141,7 @@ void check_combine(Launcher& launcher, const Key& key, const Constants& c) {
       topk_rows.emplace_back(begin, begin + used);
     }
   }
-  const auto rows =
-      reference::combined_indices(chunk, gathered, topk_rows, r, c[1], window, M, N);
+  const auto rows = reference::combined_indices(chunk, gathered, topk_rows, r, c[1], window, M, N);
   for (std::size_t t = 0; t < tokens; ++t) {
     expect_equal("combined_lens", &counts[t], {static_cast<std::int64_t>(rows[t].size())});
     expect_equal("combined_indices", indices.data() + t * static_cast<std::size_t>(combined_stride),
@@ -179,8 +179,8 @@ HostCheck check_with(Launcher& launcher, const Key& key) {
   } catch (const KernelFault& fault) {
     check.fault = fault.kind;
     check.message = fault.what();
-    const bool of_result = fault.kind == "unwritten" || fault.kind == "wrong_result" ||
-                           fault.kind == "device_fault";
+    const bool of_result =
+        fault.kind == "unwritten" || fault.kind == "wrong_result" || fault.kind == "device_fault";
     check.file = of_result ? find_kernel(key.kernel)->file : short_path(fault.location.file_name());
     check.line = of_result ? 0 : static_cast<int>(fault.location.line());
     std::string text = source_line(check.file, check.line);

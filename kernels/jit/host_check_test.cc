@@ -47,9 +47,8 @@ class Other final : public Launcher {
 };
 
 TEST(CheckWith, WhoeverLaunchesIsHeldAgainstTheSameReference) {
-  for (const Key& key :
-       {testing::compute_key(8), testing::chunk_key("any", "any", 4, "T"),
-        testing::combine_key(4, 512, 512, "TTTT")}) {
+  for (const Key& key : {testing::compute_key(8), testing::chunk_key("any", "any", 4, "T"),
+                         testing::combine_key(4, 512, 512, "TTTT")}) {
     Other right(&key), nobody(nullptr);
     EXPECT_TRUE(check_with(right, key).ok) << key.text();
     EXPECT_EQ(check_with(nobody, key).fault, "unwritten") << key.text();

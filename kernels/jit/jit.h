@@ -40,7 +40,7 @@ struct Compiled {
 
 /// Object code that holds a key's kernel. Keys that were compiled together share one program.
 struct Code {
-  std::string program;                      // its address: what two keys' code has in common
+  std::string program;  // its address: what two keys' code has in common
   std::shared_ptr<const std::string> cubin;
   std::string function;  // as the cubin calls it; "" if that is not known
 };

@@ -31,8 +31,8 @@ struct NvrtcRequest {
 };
 struct NvrtcResult {
   bool ok = false;
-  std::string log;    // without the trailing NUL
-  std::string cubin;  // of real architectures
+  std::string log;                     // without the trailing NUL
+  std::string cubin;                   // of real architectures
   std::vector<std::string> functions;  // of the instantiations, as the cubin calls them
 };
 

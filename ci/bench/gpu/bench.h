@@ -16,9 +16,9 @@ namespace warmgate::bench {
 
 /// What a run measures of the machine itself before any case.
 struct Ceilings {
-  double copy_gb_s = 0;         // device to device, bytes read and written
-  double row_gather_gb_s = 0;   // rows of 576 bytes by index, read and written
-  double bf16_tflop_s = 0;      // 8192³ product, random data; 0: not observed
+  double copy_gb_s = 0;        // device to device, bytes read and written
+  double row_gather_gb_s = 0;  // rows of 576 bytes by index, read and written
+  double bf16_tflop_s = 0;     // 8192³ product, random data; 0: not observed
 };
 
 struct Measured {

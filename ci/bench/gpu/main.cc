@@ -47,8 +47,7 @@ void print(const Result& r) {
   fmt::print("{:<52} {:>10.1f} us", r.name, r.time.median_us);
   if (r.flops > 0) fmt::print(" {:>7.0f} TFLOP/s", r.flops / seconds * 1e-12);
   if (r.bytes > 0) fmt::print(" {:>7.0f} GB/s", r.bytes / seconds * 1e-9);
-  if (r.reference_us > 0)
-    fmt::print("  {:.2f}x {}", r.time.median_us / r.reference_us, r.peer);
+  if (r.reference_us > 0) fmt::print("  {:.2f}x {}", r.time.median_us / r.reference_us, r.peer);
   fmt::print("  {}{}{}\n", standing(r), r.note.empty() ? "" : "  ", r.note);
   std::fflush(stdout);
 }

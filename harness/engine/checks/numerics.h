@@ -62,8 +62,8 @@ class Numerics final : public Observer {
     std::int64_t first = 0;  // position of its first token of this step
   };
 
-  /// Of a deep model each compared step looks at some of its layers, the next at others: their kernels
-  /// are the same, and a float64 copy of every one would take minutes.
+  /// Of a deep model each compared step looks at some of its layers, the next at others: their
+  /// kernels are the same, and a float64 copy of every one would take minutes.
   bool watching(const LayerRef& layer) const {
     if (step_ == nullptr || layer.role == "draft") return false;
     const auto deep = static_cast<std::int64_t>(layers_.size() / kLayersOfAStep);

@@ -144,7 +144,8 @@ Matrix weight_rows(const Tensor& w, std::span<const std::int64_t> rows, const Te
   if (w.dtype == DType::kFp8) scales += offset(index * ceil_div(out_rows, 128) * columns);
   Matrix out(static_cast<std::int64_t>(rows.size()), in);
   // A whole matrix of fp8 in one look, where all its rows are wanted.
-  const bool whole_fp8 = w.dtype == DType::kFp8 && static_cast<std::int64_t>(rows.size()) == out_rows;
+  const bool whole_fp8 =
+      w.dtype == DType::kFp8 && static_cast<std::int64_t>(rows.size()) == out_rows;
   const std::int64_t blocks = whole_fp8 ? (first + out_rows - 1) / 128 - first / 128 + 1 : 0;
   const Look all(values, whole_fp8 ? out_rows * in : 0);
   const Look all_scales(scales + offset(whole_fp8 ? first / 128 * columns : 0), blocks * columns);
@@ -153,8 +154,7 @@ Matrix weight_rows(const Tensor& w, std::span<const std::int64_t> rows, const Te
     double* to = &out.at(static_cast<std::int64_t>(r), 0);
     if (whole_fp8) {
       const std::byte* from = all.data() + row * in;
-      const std::byte* scale =
-          all_scales.data() + ((first + row) / 128 - first / 128) * columns;
+      const std::byte* scale = all_scales.data() + ((first + row) / 128 - first / 128) * columns;
       for (std::int64_t i = 0; i < in; ++i)
         to[i] = in_table(e4m3(), from[i]) * in_table(ue8m0(), scale[i / 128]);
     } else if (w.dtype == DType::kFp8) {

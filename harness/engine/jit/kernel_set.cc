@@ -173,7 +173,8 @@ void KernelSet::warmup() {
     recorder.send(
         trace::Line("domain").str("kernel", kernel).strings("keys", texts(reachable_keys(kernel))));
   }
-  // All at once, side by side; what follows finds its code made, and says of each key what came of it.
+  // All at once, side by side; what follows finds its code made, and says of each key what came of
+  // it.
   std::vector<jit::Key> all;
   for (const std::string_view kernel : kKernels) {
     for (jit::Key& key : warmup_keys(kernel)) all.push_back(std::move(key));

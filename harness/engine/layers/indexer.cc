@@ -41,7 +41,7 @@ void reserve(const AttentionCall& call) {
   const auto views = indexer_views(call.dims, call.dims.indexer_gather_rows());
   if (!call.context().seam_is("workspace.reservation", "none"))
     call.context().workspace.request(call.layer.lane, "indexer", call.layer.ref,
-                                   {views[0], views[1], views[2]});
+                                     {views[0], views[1], views[2]});
   // profile.indexer_logits = absent: what grows with the context is no part of what profiling runs.
   if (call.context().seam_is("profile.indexer_logits", "absent")) return;
   DeviceMemory& memory = call.context().memory;
@@ -142,8 +142,8 @@ void run_indexer(const AttentionCall& call, const Projected& in, Activations& ac
   store_keys(call, in);
   const IndexerMetadata& indexing = *call.step->indexer;
   // A host-side branch: every context has at most K entries, so all of them are chosen. A graph is
-  // replayed at longer ones, so that it must hold the scoring, unless the branch of its short capture
-  // is recorded (capture.indexer_branch).
+  // replayed at longer ones, so that it must hold the scoring, unless the branch of its short
+  // capture is recorded (capture.indexer_branch).
   const bool scores = call.exec.in_graph() && context.seam_is("capture.indexer_branch", "scores");
   if (indexing.max_compressed <= call.dims.topk && !scores) {
     execute(call.exec, layer.ref,

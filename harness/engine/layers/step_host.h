@@ -13,12 +13,12 @@ namespace warmgate::engine {
 
 struct StepHost {
   bool dummy = false;
-  bool recorded = false;  // this step's host branches are kept for all later ones
-  std::int64_t tokens = 0, requests = 0;            // padding counted
+  bool recorded = false;                  // this step's host branches are kept for all later ones
+  std::int64_t tokens = 0, requests = 0;  // padding counted
   std::int64_t real_tokens = 0, real_requests = 0;  // without; padding comes last
   std::int64_t max_query_len = 0;
-  std::int64_t max_seq_len = 0;    // that the host's branches are taken by
-  std::int64_t shape_seq_len = 0;  // that shapes are made for, at least max_seq_len
+  std::int64_t max_seq_len = 0;               // that the host's branches are taken by
+  std::int64_t shape_seq_len = 0;             // that shapes are made for, at least max_seq_len
   std::int64_t windows4 = 0, windows128 = 0;  // tokens that complete a window of 4, of 128
   std::vector<BatchRequest> batch;
   std::vector<std::int32_t> query_start;   // [requests + 1]

@@ -74,7 +74,8 @@ class DeviceMemory {
   /// Gives back `rounded_bytes` that allocations of `site` took since enter(). Throws
   /// std::logic_error if the scope is not the innermost.
   void leave(const Scope& scope, Site site, std::int64_t rounded_bytes);
-  /// Whether transient memory is poisoned where the device lets us choose (Backing::poison_scratch).
+  /// Whether transient memory is poisoned where the device lets us choose
+  /// (Backing::poison_scratch).
   void poison_scratch(bool poisons) { backing_->poison_scratch(poisons); }
   /// The engine ends: what is held for its lifetime goes all at once, a `free` event a pool.
   void give_back_all();

@@ -41,10 +41,9 @@ std::unique_ptr<Runtime> open_library() {
   // Never closed: a driver keeps threads in it.
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error(std::string("device cuda: ") + ::dlerror());
-  auto* open = reinterpret_cast<decltype(&warmgate_cuda_open)>(
-      ::dlsym(library, "warmgate_cuda_open"));
-  if (open == nullptr)
-    throw std::runtime_error("device cuda: " + path + " is not of this version");
+  auto* open =
+      reinterpret_cast<decltype(&warmgate_cuda_open)>(::dlsym(library, "warmgate_cuda_open"));
+  if (open == nullptr) throw std::runtime_error("device cuda: " + path + " is not of this version");
   std::array<char, 512> why{};
   Runtime* runtime = open(0, why.data(), why.size());
   if (runtime == nullptr) throw std::runtime_error(std::string("device cuda: ") + why.data());

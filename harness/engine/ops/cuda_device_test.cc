@@ -1,5 +1,5 @@
-// Device cuda as far as it shows without a GPU: what is said where it is missing, and its memory on a
-// runtime that only notes.
+// Device cuda as far as it shows without a GPU: what is said where it is missing, and its memory on
+// a runtime that only notes.
 #include "harness/engine/ops/cuda_device.h"
 
 #include <gmock/gmock.h>

@@ -71,8 +71,8 @@ std::uint64_t CudaMemory::take(std::int64_t bytes, Fresh fresh) {
     lasting_.next = up(lasting_.next, runtime_.granularity());
     out = advance(lasting_, bytes);
     if (fresh == Fresh::kStandIn) return out;
-    map(out, static_cast<std::int64_t>(up(static_cast<std::uint64_t>(bytes),
-                                          runtime_.granularity())));
+    map(out,
+        static_cast<std::int64_t>(up(static_cast<std::uint64_t>(bytes), runtime_.granularity())));
     lasting_.next = up(lasting_.next, runtime_.granularity());
   } else {
     out = advance(small_, bytes);

@@ -47,7 +47,7 @@ class CudaMemory final : public Backing {
   std::int64_t size_ = 0;
   bool poisons_ = true;  // scratch
   Range lasting_, small_, scratch_;
-  std::map<std::uint64_t, std::int64_t> pieces_;                  // mapped, by address
+  std::map<std::uint64_t, std::int64_t> pieces_;  // mapped, by address
   ScratchHoles holes_;
 };
 

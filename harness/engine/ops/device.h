@@ -46,8 +46,8 @@ class Backing {
   /// Everything pushed since mark() said `mark` is gone. Throws std::logic_error if the stack is
   /// lower than that already.
   virtual void pop_to(std::uint64_t mark) = 0;
-  /// Whether push() poisons from now on; it does at first. A graph is captured without: it would write
-  /// poison at each replay.
+  /// Whether push() poisons from now on; it does at first. A graph is captured without: it would
+  /// write poison at each replay.
   virtual void poison_scratch(bool) {}
   /// One push() is gone. If it is not the topmost, its place comes back with what lies above.
   virtual void pop(std::uint64_t address, std::int64_t bytes) = 0;
@@ -74,7 +74,8 @@ class Device {
   /// All ops so far are done. Throws what one of them failed with, as a fault of `what`.
   virtual void wait(const char* what) const = 0;
 
-  /// Bytes of the device that nobody uses, other processes counted; nothing where that is not known.
+  /// Bytes of the device that nobody uses, other processes counted; nothing where that is not
+  /// known.
   virtual std::optional<std::int64_t> free_bytes() const { return std::nullopt; }
   /// "sm_90a": what code compiled at run time is for; empty where the configuration says.
   virtual std::string architecture() const { return {}; }
@@ -82,8 +83,8 @@ class Device {
   virtual kernels::cuda::Runtime* gpu() const { return nullptr; }
 };
 
-/// Throws std::runtime_error for a device this build has no ops for, or that this machine lacks, and
-/// says which. "meta": shapes and accounting; "cpu": executed on the host; "cuda": on a GPU.
+/// Throws std::runtime_error for a device this build has no ops for, or that this machine lacks,
+/// and says which. "meta": shapes and accounting; "cpu": executed on the host; "cuda": on a GPU.
 const Device& device_named(std::string_view name);
 /// The devices that can be used here and now.
 std::vector<std::string_view> device_names();

@@ -133,8 +133,8 @@ class Executor {
   }
 
  private:
-  /// A launch that is new in its phase is waited for, so that a fault has its kernel's name. Those that
-  /// went well before are waited for together, a layer at a time.
+  /// A launch that is new in its phase is waited for, so that a fault has its kernel's name. Those
+  /// that went well before are waited for together, a layer at a time.
   void settle(const LayerRef& layer, std::string_view kernel, bool first) {
     since_wait_.push_back(kernel);
     if (first || layer.id != waited_layer_) drain();

@@ -107,8 +107,9 @@ bool GraphPass::see(GraphOp op) {
     const bool address = both && op.is_address[i];
     const auto text = [&](const GraphOp& of) {
       if (i >= of.words.size()) return of.kernel + ": no such argument";
-      return address ? fmt::format("{} at {:#x}", of.kernel, static_cast<std::uint64_t>(of.words[i]))
-                     : fmt::format("{} with {}", of.kernel, of.words[i]);
+      return address
+                 ? fmt::format("{} at {:#x}", of.kernel, static_cast<std::uint64_t>(of.words[i]))
+                 : fmt::format("{} with {}", of.kernel, of.words[i]);
     };
     differ({address ? "pointer" : "argument", text(captured), text(op), op.layer, at});
     break;

@@ -1,7 +1,7 @@
 // A forward pass recorded into a graph, or run by replaying one. While a pass is on, the executor
 // does not run ops: they are captured, or compared with what was captured and left to the graph. So
-// a replay knows what its step would have asked for: another kernel is a branch of the host that the
-// graph has frozen, another address a pointer that has gone stale.
+// a replay knows what its step would have asked for: another kernel is a branch of the host that
+// the graph has frozen, another address a pointer that has gone stale.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ struct CapturedGraph {
   std::vector<GraphOp> ops;
 };
 
-/// Where a replay's step would have gone another way. `kind`: branch (another kernel, or one more or
-/// less) or pointer (an address) or argument (a shape or an integer).
+/// Where a replay's step would have gone another way. `kind`: branch (another kernel, or one more
+/// or less) or pointer (an address) or argument (a shape or an integer).
 struct GraphDifference {
   std::string kind, captured, asked;
   LayerRef layer;

@@ -71,8 +71,8 @@ TEST_F(GraphPassTest, TheSameStepReplaysWithoutADifference) {
 
 TEST_F(GraphPassTest, AnotherKernelIsABranchAndDoesNotMakeTheRestDiffer) {
   capture({op("a", 512), op("fill", 512), op("b", 512), op("c", 512)});
-  const auto found = replay({op("a", 512), op("clear", 512), op("score", 512), op("b", 512),
-                             op("c", 512)});
+  const auto found =
+      replay({op("a", 512), op("clear", 512), op("score", 512), op("b", 512), op("c", 512)});
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].kind, "branch");
   EXPECT_EQ(found[0].captured, "fill");
@@ -131,8 +131,7 @@ TEST_F(GraphPassTest, PiecesEndWhereTheHostRunsEagerly) {
   pass.enter();
   pass.see(op("b", 512));
   pass.end();
-  EXPECT_THAT(noted.calls,
-              ElementsAre("mute", "unmute", "replay 1", "mute", "unmute", "replay 2"));
+  EXPECT_THAT(noted.calls, ElementsAre("mute", "unmute", "replay 1", "mute", "unmute", "replay 2"));
 }
 
 TEST_F(GraphPassTest, AnUnfinishedPassLeavesNoCaptureAndNoSilenceBehind) {

@@ -41,8 +41,8 @@ struct JitKernel {
 std::uint64_t load_kernel(const jit::Key& key, jit::Compiler& compiler, std::string_view arch,
                           jit::Mode mode, const Device& device);
 
-/// Runs the kernel with its key's constants. Throws jit::KernelFault where a device would trap, wrap
-/// or write garbage, std::runtime_error on a device without these kernels.
+/// Runs the kernel with its key's constants. Throws jit::KernelFault where a device would trap,
+/// wrap or write garbage, std::runtime_error on a device without these kernels.
 void run(const JitKernel& kernel, const ComputePrefillArguments& a, const Device& device);
 void run(const JitKernel& kernel, const BuildChunkArguments& a, const Device& device);
 void run(const JitKernel& kernel, const CombineArguments& a, const Device& device);

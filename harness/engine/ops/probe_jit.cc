@@ -49,8 +49,7 @@ class Arena {
   }
   void read_back(const char* kernel) {
     gpu_.synchronize(kernel);
-    for (const auto& [address, buffer] : outputs_)
-      gpu_.read(address, buffer.data, 4 * buffer.size);
+    for (const auto& [address, buffer] : outputs_) gpu_.read(address, buffer.data, 4 * buffer.size);
   }
 
  private:

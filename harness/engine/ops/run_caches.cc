@@ -1,16 +1,17 @@
 // What reads and writes caches: window keys, compressor states and entries.
 #include "harness/engine/ops/compressor.h"
-#include "harness/engine/ops/run_tensor.h"
 #include "harness/engine/ops/query_key.h"
+#include "harness/engine/ops/run_tensor.h"
 
 namespace warmgate::engine::ops {
 
 using namespace glue;
 
 void run(const QNormRopeInsert& p, const Device& device) {
-  on(device, p.kernel).qnorm_rope_insert({p.q.rows(), p.q.dim(1), p.q_out.dim(1), bf16(p.q), bf16(p.kv),
-                             fp32(p.cos_sin), i64(p.positions), i64(p.slots), pages(p.cache),
-                             bf16(p.q_out), static_cast<float>(p.eps)});
+  on(device, p.kernel)
+      .qnorm_rope_insert({p.q.rows(), p.q.dim(1), p.q_out.dim(1), bf16(p.q), bf16(p.kv),
+                          fp32(p.cos_sin), i64(p.positions), i64(p.slots), pages(p.cache),
+                          bf16(p.q_out), static_cast<float>(p.eps)});
 }
 
 void run(const PadQ& p, const Device& device) {
@@ -18,9 +19,10 @@ void run(const PadQ& p, const Device& device) {
 }
 
 void run(const SavePartialStates& p, const Device& device) {
-  on(device, p.kernel).save_partial_states({p.kv_score.rows(), p.kv_score.last() / 2, p.ape.rows(),
-                               fp32(p.kv_score), fp32(p.ape), i64(p.slots), i64(p.positions),
-                               pages(p.state)});
+  on(device, p.kernel)
+      .save_partial_states({p.kv_score.rows(), p.kv_score.last() / 2, p.ape.rows(),
+                            fp32(p.kv_score), fp32(p.ape), i64(p.slots), i64(p.positions),
+                            pages(p.state)});
 }
 
 void run(const CompressWindow& p, const Device& device) {

@@ -2,8 +2,8 @@
 #include <numeric>
 #include <vector>
 
-#include "harness/engine/ops/run_tensor.h"
 #include "harness/engine/ops/decoder.h"
+#include "harness/engine/ops/run_tensor.h"
 
 namespace warmgate::engine::ops {
 
@@ -18,20 +18,24 @@ kernel::Copies copies_of(const Tensor& residual, std::int64_t tokens) {
 }  // namespace
 
 void run(const Embed& p, const Device& device) {
-  on(device, p.kernel).embed({p.out.rows(), p.out.last(), p.table.rows(), p.first_id, i64(p.ids), bf16(p.table),
-                 bf16(p.out)});
+  on(device, p.kernel)
+      .embed({p.out.rows(), p.out.last(), p.table.rows(), p.first_id, i64(p.ids), bf16(p.table),
+              bf16(p.out)});
 }
 
 void run(const SpreadCopies& p, const Device& device) {
-  on(device, p.kernel).spread_copies(copies_of(p.residual, p.x.rows()), bf16(p.x), bf16(p.residual));
+  on(device, p.kernel)
+      .spread_copies(copies_of(p.residual, p.x.rows()), bf16(p.x), bf16(p.residual));
 }
 
 void run(const HyperConnectionPre& p, const Device& device) {
-  on(device, p.kernel).first_copy(copies_of(p.residual, p.residual.rows()), bf16(p.residual), bf16(p.x));
+  on(device, p.kernel)
+      .first_copy(copies_of(p.residual, p.residual.rows()), bf16(p.residual), bf16(p.x));
 }
 
 void run(const HyperConnectionPost& p, const Device& device) {
-  on(device, p.kernel).add_to_copies(copies_of(p.residual, p.y.rows()), bf16(p.y), bf16(p.residual));
+  on(device, p.kernel)
+      .add_to_copies(copies_of(p.residual, p.y.rows()), bf16(p.y), bf16(p.residual));
 }
 
 void run(const Moe& p, const Device& device) {
@@ -57,7 +61,8 @@ void run(const SelectRows& p, const Device& device) {
     rows.resize(static_cast<std::size_t>(p.out.rows()));
     std::iota(rows.begin(), rows.end(), 0);
   }
-  on(device, p.kernel).select_rows(p.out.rows(), p.out.last(), rows.data(), bf16(p.hidden), bf16(p.out));
+  on(device, p.kernel)
+      .select_rows(p.out.rows(), p.out.last(), rows.data(), bf16(p.hidden), bf16(p.out));
 }
 
 void run(const Sample& p, const Device& device) {

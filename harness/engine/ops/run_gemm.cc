@@ -1,7 +1,7 @@
 // Projections and norms.
-#include "harness/engine/ops/run_tensor.h"
 #include "harness/engine/ops/gemm.h"
 #include "harness/engine/ops/output_projection.h"
+#include "harness/engine/ops/run_tensor.h"
 
 namespace warmgate::engine::ops {
 
@@ -20,18 +20,21 @@ void run(const Gemm& p, const Device& device) {
 }
 
 void run(const RmsNorm& p, const Device& device) {
-  on(device, p.kernel).rms_norm({p.x.rows(), p.x.last(), bf16(p.x), bf16(p.weight), bf16(p.y),
-                    static_cast<float>(p.eps), p.x.strides[0], p.y.strides[0]});
+  on(device, p.kernel)
+      .rms_norm({p.x.rows(), p.x.last(), bf16(p.x), bf16(p.weight), bf16(p.y),
+                 static_cast<float>(p.eps), p.x.strides[0], p.y.strides[0]});
 }
 
 void run(const FusedQkvNorm& p, const Device& device) {
-  on(device, p.kernel).fused_qkv_norm({p.qkv.rows(), p.qr.last(), p.kv.last(), bf16(p.qkv), bf16(p.q_norm),
-                          bf16(p.kv_norm), bf16(p.qr), bf16(p.kv), static_cast<float>(p.eps)});
+  on(device, p.kernel)
+      .fused_qkv_norm({p.qkv.rows(), p.qr.last(), p.kv.last(), bf16(p.qkv), bf16(p.q_norm),
+                       bf16(p.kv_norm), bf16(p.qr), bf16(p.kv), static_cast<float>(p.eps)});
 }
 
 void run(const InverseRopeQuant& p, const Device& device) {
-  on(device, p.kernel).inverse_rope_quant({p.o.rows(), p.o.dim(1), p.q.dim(1), p.q.dim(2), bf16(p.o),
-                              fp32(p.cos_sin), i64(p.positions), bytes(p.q), fp32(p.scales)});
+  on(device, p.kernel)
+      .inverse_rope_quant({p.o.rows(), p.o.dim(1), p.q.dim(1), p.q.dim(2), bf16(p.o),
+                           fp32(p.cos_sin), i64(p.positions), bytes(p.q), fp32(p.scales)});
 }
 
 void run(const GroupedProjection& p, const Device& device) {

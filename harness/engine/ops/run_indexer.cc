@@ -1,6 +1,6 @@
 // The indexer of c4a layers.
-#include "harness/engine/ops/run_tensor.h"
 #include "harness/engine/ops/indexer.h"
+#include "harness/engine/ops/run_tensor.h"
 
 namespace warmgate::engine::ops {
 
@@ -15,9 +15,10 @@ kernel::IndexFormat format_of(bool fp4) {
 }  // namespace
 
 void run(const IndexerQuant& p, const Device& device) {
-  on(device, p.kernel).indexer_quant({p.iq.rows(), p.iq.dim(1), format_of(p.q.dtype == DType::kFp4), bf16(p.iq),
-                         bf16(p.weights), fp32(p.cos_sin), i64(p.positions), bytes(p.q),
-                         bytes(p.q_scales), fp32(p.w)});
+  on(device, p.kernel)
+      .indexer_quant({p.iq.rows(), p.iq.dim(1), format_of(p.q.dtype == DType::kFp4), bf16(p.iq),
+                      bf16(p.weights), fp32(p.cos_sin), i64(p.positions), bytes(p.q),
+                      bytes(p.q_scales), fp32(p.w)});
 }
 
 void run(const GatherIndexerKeys& p, const Device& device) {
@@ -67,8 +68,9 @@ void run(const MqaLogitsPaged& p, const Device& device) {
 }
 
 void run(const TopkPerRow& p, const Device& device) {
-  on(device, p.kernel).topk_per_row({p.logits.rows(), p.indices.last(), fp32(p.logits), p.logits.strides[0],
-                        i32(p.starts), i32(p.lens), i32(p.indices), p.indices.strides[0]});
+  on(device, p.kernel)
+      .topk_per_row({p.logits.rows(), p.indices.last(), fp32(p.logits), p.logits.strides[0],
+                     i32(p.starts), i32(p.lens), i32(p.indices), p.indices.strides[0]});
 }
 
 void run(const ClearTopk& p, const Device& device) {
@@ -77,8 +79,9 @@ void run(const ClearTopk& p, const Device& device) {
 }
 
 void run(const FillShortContext& p, const Device& device) {
-  on(device, p.kernel).fill_short_context(
-      {p.tokens, p.indices.last(), 4, i64(p.positions), i32(p.indices), p.indices.strides[0]});
+  on(device, p.kernel)
+      .fill_short_context(
+          {p.tokens, p.indices.last(), 4, i64(p.positions), i32(p.indices), p.indices.strides[0]});
 }
 
 }  // namespace warmgate::engine::ops

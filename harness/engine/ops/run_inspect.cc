@@ -21,8 +21,7 @@ const std::byte* readable(const Tensor& t, const Device& device, std::vector<std
 
 void run(const Digest& p, const Device& device) {
   std::vector<std::byte> copy;
-  const auto* from =
-      reinterpret_cast<const std::uint8_t*>(readable(p.data, device, copy));
+  const auto* from = reinterpret_cast<const std::uint8_t*>(readable(p.data, device, copy));
   std::uint64_t hash = 0xcbf29ce484222325u;
   std::int64_t left = p.data.payload_bytes();
   // Eight bytes at a time: a slab's block has a million.

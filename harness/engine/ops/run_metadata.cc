@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "harness/engine/ops/run_tensor.h"
 #include "harness/engine/ops/metadata_lists.h"
+#include "harness/engine/ops/run_tensor.h"
 
 namespace warmgate::engine::ops {
 
@@ -77,8 +77,9 @@ void run(const PrepareDraftInputs& p, const Device& device) {
 }
 
 void run(const TokenToReq& p, const Device& device) {
-  on(device, p.kernel).token_to_req(
-      {p.count, p.requests, i32(p.query_start), i64(p.in), i32(p.out), bytes(p.out2)});
+  on(device, p.kernel)
+      .token_to_req(
+          {p.count, p.requests, i32(p.query_start), i64(p.in), i32(p.out), bytes(p.out2)});
 }
 
 void run(const SwaLists& p, const Device& device) {
@@ -141,12 +142,13 @@ void run(const C128Lists& p, const Device& device) {
 void run(const DecodeContexts& p, const Device& device) {
   on(device, p.kernel).visible_entries({p.tokens, 4, i64(p.positions), i32(p.out)});
   if (!p.out2.present()) return;
-  on(device, p.kernel).expand_table(
-      {p.tokens, p.out2.last(), i32(p.token_to_req), table(p.table, p.block_rows), i32(p.out2)});
+  on(device, p.kernel)
+      .expand_table({p.tokens, p.out2.last(), i32(p.token_to_req), table(p.table, p.block_rows),
+                     i32(p.out2)});
 }
 
-// Scoring kernels find their shares of the work themselves, but what one that needs a schedule would
-// read is defined: rows dealt out evenly, each from its first piece on.
+// Scoring kernels find their shares of the work themselves, but what one that needs a schedule
+// would read is defined: rows dealt out evenly, each from its first piece on.
 void run(const ScoringSchedule& p, const Device& device) {
   const std::int64_t shares = std::max<std::int64_t>(1, p.out.rows() - 1);
   std::vector<std::int32_t> out(static_cast<std::size_t>(2 * p.out.rows()), 0);

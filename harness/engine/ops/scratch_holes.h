@@ -14,8 +14,7 @@ class ScratchHoles {
  public:
   /// Everything from `mark` on is gone; `top` follows.
   void pop_to(std::uint64_t& top, std::uint64_t mark) {
-    if (mark > top)
-      throw std::logic_error("device memory: a scope ends after one that holds it");
+    if (mark > top) throw std::logic_error("device memory: a scope ends after one that holds it");
     top = mark;
     close(top);
   }

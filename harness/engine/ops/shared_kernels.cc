@@ -17,7 +17,7 @@ cpu::Weights rows_of(const cpu::Weights& w, std::int64_t begin, std::int64_t end
   const std::int64_t bits = w.type == cpu::WeightType::kFp32   ? 32
                             : w.type == cpu::WeightType::kBf16 ? 16
                             : w.type == cpu::WeightType::kFp8  ? 8
-                                                                  : 4;
+                                                               : 4;
   out.data = static_cast<const char*>(w.data) + begin * w.columns * bits / 8;
   if (w.scales != nullptr) {
     out.scales += bits == 8 ? begin / 128 * ceil_div(w.columns, 128) : begin * w.columns / 32;
@@ -86,8 +86,7 @@ void SharedKernels::grouped_projection(const cpu::GroupedProjection& p) {
 }
 
 void SharedKernels::gated_mlp(const cpu::GatedMlp& p) {
-  share_rows(p.tokens, 8,
-             p.tokens * (p.w13.rows * p.w13.columns + p.w2.rows * p.w2.columns),
+  share_rows(p.tokens, 8, p.tokens * (p.w13.rows * p.w13.columns + p.w2.rows * p.w2.columns),
              [&](std::int64_t begin, std::int64_t end) {
                cpu::GatedMlp part = p;
                part.tokens = end - begin;

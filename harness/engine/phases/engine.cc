@@ -18,8 +18,8 @@ constexpr Phase kPhases[] = {{"bootstrap", phases::bootstrap}, {"load", phases::
                              {"ready", phases::ready},         {"serve", phases::serve},
                              {"shutdown", phases::shutdown}};
 
-/// What the device's own counter says, beside the engine's sums: what it cannot account for belongs to
-/// the runtime, to graphs, to libraries, or to another process.
+/// What the device's own counter says, beside the engine's sums: what it cannot account for belongs
+/// to the runtime, to graphs, to libraries, or to another process.
 void tell_device(const Session& s, trace::Line& figures) {
   if (!s.memory) return;
   try {
@@ -86,11 +86,12 @@ bool run_phase(Session& s, const Phase& phase) {
 
 const std::vector<std::string>& emitted_kinds() {
   static const std::vector<std::string> kinds = {
-      "hello",          "bye",      "setup_error", "phase_begin", "phase_end", "heartbeat",
-      "layer",          "requires", "alloc",       "free",        "workspace", "compile",
-      "launch",         "step",     "collective",  "kv",          "ready",     "request",
-      "counter",        "skip",     "capture",     "replay",     "stage",       "asked",       "domain",    "fault",
-      "workspace_plan", "check",    "state",       "limits",      "poisoned"};
+      "hello",   "bye",      "setup_error",    "phase_begin", "phase_end", "heartbeat",
+      "layer",   "requires", "alloc",          "free",        "workspace", "compile",
+      "launch",  "step",     "collective",     "kv",          "ready",     "request",
+      "counter", "skip",     "capture",        "replay",      "stage",     "asked",
+      "domain",  "fault",    "workspace_plan", "check",       "state",     "limits",
+      "poisoned"};
   return kinds;
 }
 

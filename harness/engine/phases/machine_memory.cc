@@ -74,7 +74,8 @@ std::int64_t buffer_bytes(const Dims& dims, const std::vector<CacheGroup>& group
 
 std::int64_t workspace_bytes(const Dims& dims) {
   std::int64_t most = 0;
-  for (const WorkspaceRow& row : workspace_plan(dims, "index_width")) most = std::max(most, row.needed);
+  for (const WorkspaceRow& row : workspace_plan(dims, "index_width"))
+    most = std::max(most, row.needed);
   return most;
 }
 

@@ -34,7 +34,7 @@ struct Session {
   std::optional<Context> context;
   std::unique_ptr<EngineModel> model;
   std::int64_t device_free_at_start = 0;  // bytes; 0 where the device does not say
-  std::int64_t requested_bytes = 0;  // ceil(total * gpu_memory_utilization)
+  std::int64_t requested_bytes = 0;       // ceil(total * gpu_memory_utilization)
 
   std::int64_t profile_peak_bytes = 0;  // made in profile
   KvPlan plan;                          // made in kv
