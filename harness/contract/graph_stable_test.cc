@@ -81,6 +81,15 @@ TEST(GraphStable, AStalePointerIsOneOfItsKernelWhateverTheAddress) {
   EXPECT_NE(result.findings[0].message.find("0x7f00"), std::string::npos);
 }
 
+TEST(GraphStable, CountsMayBeAnything) {
+  Graphs t;
+  for (const std::int64_t wild : {std::int64_t{1} << 62, std::int64_t{1} << 62, std::int64_t{-5}})
+    t.add("replay", {{"graph", "g"}, {"count", wild}, {"compared", wild}, {"final", true}});
+  t.add("replay", {{"graph", "g"}, {"count", "many"}, {"error", "none"}, {"final", "yes"}});
+  t.add("replay", {{"graph", 7}, {"differs", ""}, {"captured", nullptr}});
+  EXPECT_NE(t.judged().state, State::kNotApplicable);
+}
+
 TEST(GraphStable, NothingCapturedIsNotApplicableAndNothingReplayedNotObserved) {
   TraceBuilder none(1);
   none.hello(0);
