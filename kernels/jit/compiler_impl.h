@@ -1,0 +1,84 @@
+// What is behind Compiler: compiler.cc has one key, compiler_programs.cc several in one program and
+// the object code of both.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "kernels/jit/device_program.h"
+#include "kernels/jit/disk_cache.h"
+#include "kernels/jit/jit.h"
+#include "kernels/jit/kernel_table.h"
+#include "kernels/jit/nvrtc.h"
+
+namespace warmgate::jit {
+
+using Clock = std::chrono::steady_clock;
+inline double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+struct Compiler::Impl {
+  explicit Impl(CompilerOptions o)
+      : file(find(o.backend)), disk(file.path.empty() ? std::filesystem::path() : o.cache_dir) {}
+
+  static NvrtcFile find(Backend backend) {
+    if (backend == Backend::kHost) return {};
+    NvrtcFile file = find_nvrtc();
+    if (backend == Backend::kNvrtc && file.path.empty()) throw std::runtime_error(file.why_not);
+    return file;
+  }
+  /// Does NVRTC compile, or the host half stand in for it?
+  bool device() const { return !file.path.empty() && !broken; }
+
+  Compiled compile(const Key& key, std::string_view arch, Mode mode);
+  void prepare(const std::vector<Key>& keys, std::string_view arch, Mode mode);
+  std::optional<Code> code(const Key& key, std::string_view arch, Mode mode);
+
+ private:
+  struct Turn;
+  struct Slot {  // one key, architecture and mode
+    std::string name, address;
+  };
+  struct Known {
+    Compiled compiled;
+    bool told = false;  // where it came from was answered once; from then on it is memory
+  };
+  Slot slot(const KernelSpec& spec, const std::string& text, std::string_view arch, Mode mode);
+  /// From memory or disk. `peek`: to know that it is there, not to answer for it.
+  std::optional<Compiled> known(const Slot& slot, const std::string& text, bool peek = false);
+  void remember(const Slot& slot, const Compiled& compiled, bool told);
+  std::vector<const Key*> missing_of(const KernelSpec& spec, const std::vector<Key>& keys,
+                                     std::string_view arch, Mode mode);
+  bool is_known(const KernelSpec& spec, const std::string& text, std::string_view arch, Mode mode);
+  void keep_code(const Slot& slot, Code code);
+  std::optional<Code> stored_code(const Slot& slot, const std::string& text);
+  Compiled build(const Key& key, const Slot& slot, std::string_view arch, Mode mode);
+  void build_program(const KernelSpec& spec, const std::vector<const Key*>& keys,
+                     std::string_view arch, Mode mode);
+  NvrtcResult run(const KernelSpec& spec, const std::vector<Key>& keys, std::string_view arch,
+                  Mode mode);
+  /// Loads NVRTC at the first need; null (and the host half from then on) if that fails.
+  const Nvrtc* library();
+
+  const NvrtcFile file;
+  const DiskCache disk;
+  Addresses addresses{file};
+  std::once_flag load_once;
+  std::unique_ptr<Nvrtc> loaded;
+  std::atomic<bool> broken{false};  // there, but it does not load
+
+  std::mutex mutex;  // of all below
+  std::condition_variable built;
+  std::set<std::string> in_flight;
+  std::unordered_map<std::string, Known> memory;
+  std::unordered_map<std::string, Code> codes;  // by slot name
+};
+
+}  // namespace warmgate::jit
