@@ -27,6 +27,7 @@ const Contract& answers_differ_contract();
 const Contract& code_ready_contract();
 const Contract& memory_kept_contract();
 const Contract& spans_agree_contract();
+const Contract& cache_sound_contract();
 
 /// kBroken if there are findings, else `otherwise`.
 Result conclude(std::string_view name, std::vector<Finding> findings,

@@ -93,6 +93,7 @@ const std::vector<ContractChannels>& contract_channels() {
        "a pointer inside device memory, or one of a copy's or fill's node, is not seen"},
       {"spans-agree", {kNo, kNo, kNo, kNo, kAll, kNo, kNo, kNo, kNo, kNo}, ""},
       {"graph-stable", {kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo, kAll}, ""},
+      {"cache-sound", {kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo, kNo, kAll}, ""},
   };
   return all;
 }

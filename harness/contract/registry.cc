@@ -32,7 +32,8 @@ const std::vector<const Contract*>& builtin_contracts() {
       &numerics_contract(),         &stores_declared_contract(),
       &speculation_live_contract(), &answers_differ_contract(),
       &code_ready_contract(),       &memory_kept_contract(),
-      &spans_agree_contract(),      &graph_stable_contract()};
+      &spans_agree_contract(),      &graph_stable_contract(),
+      &cache_sound_contract()};
   return all;
 }
 

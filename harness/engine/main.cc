@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/engine/crash.h"
+#include "harness/engine/jit/kernel_set.h"
 #include "harness/engine/ops/device.h"
 #include "harness/engine/options.h"
 #include "harness/engine/parallel/collectives.h"
@@ -83,7 +84,7 @@ int run(const engine::Options& options, trace::EventWriter& writer) {
                                      : engine::make_shared_collectives(
                                            options.collectives_fd, options.rank, options.world,
                                            config->collective_deadline_ms);
-    compiler = std::make_unique<jit::Compiler>(options.compiler);
+    compiler = std::make_unique<jit::Compiler>(engine::cache_as_seamed(options.compiler, *config));
   } catch (const engine::TooLarge& error) {
     return too_large(writer, error);
   } catch (const std::exception& error) {

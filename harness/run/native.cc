@@ -42,6 +42,8 @@ void prepare_native(const scenario::Variant& variant, const PrepareOptions& opti
         "warmgate-engine was not found beside this program; build it, or name it with --engine");
   }
   const int world = static_cast<int>(variant.ranks.size());
+  const fs::path cache =
+      variant.target.cold_cache ? prepared.dir.path() / "kernel-cache" : options.cache_dir;
   if (world > 1) prepared.collectives = make_collectives(world);
   for (int rank = 0; rank < world; ++rank) {
     const fs::path config = prepared.dir.path() / ("rank" + std::to_string(rank) + ".json");
@@ -59,7 +61,7 @@ void prepare_native(const scenario::Variant& variant, const PrepareOptions& opti
                    "--world",
                    std::to_string(world),
                    "--kernel-cache",
-                   options.cache_dir.empty() ? "none" : options.cache_dir.string(),
+                   cache.empty() ? "none" : cache.string(),
                    "--jit",
                    std::string(to_string(options.jit))};
     if (prepared.collectives.valid()) {

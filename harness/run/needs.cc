@@ -68,7 +68,10 @@ const std::vector<Gpu>& gpus_here() {
   return gpus;
 }
 
-std::string unmet_need(const scenario::Needs& needs, const std::vector<Gpu>& gpus) {
+std::string unmet_need(const scenario::Needs& needs, const std::vector<Gpu>& gpus,
+                       jit::Backend jit) {
+  if (needs.nvrtc && jit == jit::Backend::kHost) return "needs NVRTC, and --jit host keeps it out";
+  if (needs.nvrtc && !jit::nvrtc().available) return "needs NVRTC: " + jit::nvrtc().why_not;
   for (const std::string& file : needs.files) {
     std::error_code error;
     if (!std::filesystem::exists(file, error))

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/scenario/scenario.h"
+#include "kernels/jit/jit.h"
 
 namespace warmgate::run {
 
@@ -19,6 +20,8 @@ const std::vector<Gpu>& gpus_here();
 
 /// Why the scenario cannot run here, with the numbers; "" if it can. Memory and architecture must
 /// be met by as many GPUs as are needed (at least one). Files are looked for at each call.
-std::string unmet_need(const scenario::Needs& needs, const std::vector<Gpu>& gpus);
+/// `jit`: who is to compile; the host half is no NVRTC.
+std::string unmet_need(const scenario::Needs& needs, const std::vector<Gpu>& gpus,
+                       jit::Backend jit = jit::Backend::kAuto);
 
 }  // namespace warmgate::run

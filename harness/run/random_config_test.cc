@@ -139,6 +139,7 @@ TEST_F(RandomConfigurations, BreakNoContract) {
   // Not hollow: each contract spoke, most of them in every run.
   for (const contract::Contract* contract : contract::builtin_contracts()) {
     if (contract->name() == "numerics" || of_servers(contract->name())) continue;
+    if (contract->name() == "cache-sound") continue;  // the host half keeps no kernels
     EXPECT_GT(kept[std::string(contract->name())], wanted / 10) << contract->name();
   }
 }

@@ -13,6 +13,7 @@
 
 #include "harness/run/artefact/artefacts.h"
 #include "harness/run/bundle.h"
+#include "harness/run/earlier_starts.h"
 #include "harness/run/fit.h"
 #include "harness/run/judge.h"
 #include "harness/run/keys.h"
@@ -114,6 +115,7 @@ class Gate {
 
     KeyJudge keys(cache, options_.jit);
     judge_keys(keys);
+    tell_earlier_starts(jobs_, cache.string());
     judge_runs(keys, rows);
     result_.interrupted = cancel_.cancelled();
     result_.wall_s = static_cast<double>(trace::now_ns() - start) / 1e9;
@@ -132,7 +134,8 @@ class Gate {
     std::vector<Problem> problems;
     refuse_too_many();
     for (ScenarioResult& result : result_.scenarios) {
-      const std::string needs = unmet_need(result.scenario.needs, gpus_if(result.scenario.needs));
+      const std::string needs =
+          unmet_need(result.scenario.needs, gpus_if(result.scenario.needs), options_.jit);
       for (const Variant& variant : result.scenario.variants) {
         if (!is_chosen(variant, options_.variants)) continue;
         for (scenario::Problem& problem :

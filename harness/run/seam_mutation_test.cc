@@ -22,6 +22,7 @@ struct Row {
   std::string contract;
   bool expect = false;                    // hold the variant to its `expect`
   std::vector<std::string> setting = {};  // other seams that the scenario needs
+  bool nvrtc = false;                     // the host half keeps nothing in a cache
 };
 
 void PrintTo(const Row& row, std::ostream* out) { *out << row.seam << " " << row.wrong; }
@@ -91,6 +92,22 @@ std::vector<Row> rows() {
        false,
        {"seams.warmup.combine_rows=fixed"}},
       {"jit.compiler", "lenient", zero, "raises", "keys-valid", true},
+      {"jit.cache",
+       "unlocked",
+       "kernel-cache-without-locks.yaml",
+       "locked",
+       "cache-sound",
+       false,
+       {},
+       true},
+      {"jit.cache",
+       "per_start",
+       "kernel-cache-without-locks.yaml",
+       "locked",
+       "cache-sound",
+       false,
+       {},
+       true},
       {"profile.indexer_logits", "absent", "profile-without-the-logits.yaml", "B", "memory-covers"},
       {"profile.tokens", "all_batched", "profile-more-than-can-be-served.yaml", "B",
        "memory-covers"},
@@ -117,7 +134,7 @@ class SeamMutation : public Product, public ::testing::WithParamInterface<Row> {
   GateResult with(const Row& row, const std::string& value) {
     options_.variants = {row.variant};
     options_.expect = row.expect;
-    options_.jit = jit::Backend::kHost;
+    options_.jit = row.nvrtc ? jit::Backend::kAuto : jit::Backend::kHost;
     options_.load.overlays = row.setting;
     options_.load.overlays.push_back("seams." + row.seam + "=" + value);
     const bool own = row.scenario.find('\n') != std::string::npos;
@@ -139,6 +156,7 @@ bool shows(const GateResult& result, const std::string& contract) {
 
 TEST_P(SeamMutation, TheRightValuePassesAndTheWrongOneFails) {
   const Row& row = GetParam();
+  if (row.nvrtc && !jit::nvrtc().available) GTEST_SKIP() << jit::nvrtc().why_not;
   const scenario::SeamRule* seam = scenario::find_seam(row.seam);
   ASSERT_NE(seam, nullptr);
   const GateResult right = with(row, std::string(seam->values.front()));

@@ -85,6 +85,7 @@ Target assemble_target(const NodePtr& tree, const std::string& folder) {
     out.server = assemble_server(*at(tree, {"target", "server"}), tree->find("workload"), folder);
   if (command) out.argv = target.value("argv", json::array()).get<std::vector<std::string>>();
   if (command) out.cwd = target.value("cwd", "");
+  out.cold_cache = target.value("cache", json()) == "cold" && !server;
   out.env = target.value("env", json::object()).get<std::map<std::string, std::string>>();
   out.phases = target.value("phases", json::array()).get<std::vector<std::string>>();
   if (out.phases.empty()) out.phases.assign(trace::phases().begin(), trace::phases().end());

@@ -40,6 +40,7 @@ Field needs_section() {
                 "what the machine must have; else the scenario is skipped, with the reason",
                 {integer("gpus", "GPUs", 0, 1024), real("gpu_gib", "GiB of memory per GPU", 0, 1e6),
                  one_or_more("arch", "one of these GPU architectures", element(Type::kArch)),
+                 boolean("nvrtc", "the run-time compiler of a CUDA toolkit"),
                  one_or_more("files",
                              "what has to be there, from this file's folder, such as an engine "
                              "that a set-up script installs",

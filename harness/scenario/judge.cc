@@ -166,6 +166,7 @@ Needs needs_of(const NodePtr& scenario) {
   if (!node) return out;
   const json needs = to_json(*node, *scenario_field().find("needs"));
   if (needs.contains("gpus")) out.gpus = needs["gpus"].get<std::int64_t>();
+  out.nvrtc = needs.value("nvrtc", false);
   out.gpu_gib = optional_number(needs, "gpu_gib");
   out.arch = needs.value("arch", json::array()).get<std::vector<std::string>>();
   const std::filesystem::path folder = std::filesystem::path(*node->place.file).parent_path();

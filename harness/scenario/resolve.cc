@@ -51,6 +51,7 @@ nlohmann::json resolve_json(const Variant& variant) {
   json& shown = out["target"];
   shown["kind"] = target.server ? "server" : command ? "command" : "native";
   if (target.server) shown["server"] = server_json(*target.server);
+  if (target.cold_cache) shown["cache"] = "cold";
   if (command) shown["argv"] = target.argv;
   if (!target.cwd.empty()) shown["cwd"] = target.cwd;
   shown["env"] = json::array();  // names only: values may be secrets

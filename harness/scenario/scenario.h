@@ -81,6 +81,7 @@ struct Needs {
   std::optional<double> gpu_gib;
   std::vector<std::string> arch;
   std::vector<std::string> files;  // paths; each has to exist
+  bool nvrtc = false;              // a run-time compiler, not the host half in its place
 };
 
 /// What is started. native: our engine, one process per rank. command: any program that speaks the
@@ -95,6 +96,7 @@ struct Target {
   std::map<std::string, double> deadline_s;  // per phase; "" = every other phase
   std::optional<double> silence_s;
   std::optional<std::int64_t> memory_bytes;  // address-space limit of each worker
+  bool cold_cache = false;                   // native: a kernel cache of the run's own, empty
   std::optional<ServerTarget> server;        // kServer; env above holds for all its members
 };
 

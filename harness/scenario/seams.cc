@@ -160,6 +160,12 @@ const std::vector<SeamRule>& seams() {
        "measured: Triton 3.6 and NVRTC 13.0 accept it by default; vllm-project/vllm#49392 was "
        "found "
        "by a compiler that does not"},
+      {"jit.cache",
+       {"locked", "unlocked", "per_start"},
+       "the cache of compiled keys that processes and starts share: one builds an entry while the "
+       "others wait, or nobody waits, or an entry's address holds what only this start has",
+       "unlocked: deepseek-ai/DeepGEMM#301 (2026-04-11); per_start: starts that compile again what "
+       "a mounted cache holds, sgl-project/sglang#29170 (2026-06-24)"},
   };
   return table;
 }

@@ -73,15 +73,19 @@ Field target_section() {
   Field phases = list("phases", "the order in which this program goes through phases",
                       choice("", "", phase_names));
   phases.min_items = 1;
-  Field target =
-      object("target", "what is started",
-             {object("native", "our engine, one process per rank",
-                     common({otherwise(choice("device", "where it lives", {"meta", "cpu", "cuda"}),
-                                       "meta")})),
-              object("command", "any program that speaks the event protocol",
-                     common({std::move(argv), text("cwd", "its folder; default the scenario's"),
-                             std::move(phases)})),
-              server_section(common({}))});
+  Field target = object(
+      "target", "what is started",
+      {object(
+           "native", "our engine, one process per rank",
+           common({otherwise(choice("device", "where it lives", {"meta", "cpu", "cuda"}), "meta"),
+                   choice("cache",
+                          "compiled kernels: cold = an empty cache of this run's own; "
+                          "default the user's",
+                          {"cold"})})),
+       object("command", "any program that speaks the event protocol",
+              common({std::move(argv), text("cwd", "its folder; default the scenario's"),
+                      std::move(phases)})),
+       server_section(common({}))});
   target.either = {{"native"}, {"command"}, {"server"}};
   return target;
 }

@@ -13,6 +13,7 @@ Compiled from_entry(const CacheEntry& entry) {
   out.log = entry.log;
   out.backend = "nvrtc";
   out.bytes = entry.bytes;
+  out.cached = true;
   return out;
 }
 
@@ -69,8 +70,12 @@ std::optional<Compiled> Compiler::Impl::known(const Slot& slot, const std::strin
     }
   }
   const auto begin = Clock::now();
-  const auto entry = disk.load(slot.address, text);
-  if (!entry) return std::nullopt;
+  bool bad = false;
+  const auto entry = disk.load(slot.address, text, true, &bad);
+  // An entry is worth as much as the code it names.
+  bad = bad || (entry && entry->ok && !has_code(*entry));
+  if (bad) note_damage(slot);
+  if (!entry || bad) return std::nullopt;
   Compiled out = from_entry(*entry);
   out.ms = ms_since(begin);
   remember(slot, out, !peek);
@@ -80,6 +85,18 @@ std::optional<Compiled> Compiler::Impl::known(const Slot& slot, const std::strin
 void Compiler::Impl::remember(const Slot& slot, const Compiled& compiled, bool told) {
   const std::lock_guard lock(mutex);
   memory[slot.name] = {compiled, told};
+}
+
+void Compiler::Impl::note_damage(const Slot& slot) {
+  const std::lock_guard lock(mutex);
+  damaged.insert(slot.name);
+}
+
+Compiled Compiler::Impl::built_here(const Slot& slot, Compiled compiled) {
+  const std::lock_guard lock(mutex);
+  compiled.cached = device() && disk.on();
+  compiled.rebuilt = damaged.erase(slot.name) > 0;
+  return compiled;
 }
 
 NvrtcResult Compiler::Impl::run(const KernelSpec& spec, const std::vector<Key>& keys,
@@ -125,7 +142,8 @@ Compiled Compiler::Impl::compile(const Key& key, std::string_view arch, Mode mod
   const Turn turn(*this, wanted.name);               // one compilation a key in this process …
   const DiskCache::Lock lock(disk, wanted.address);  // … and on this machine
   if (auto found = known(wanted, text)) return *found;
-  Compiled out = device() ? build(key, wanted, arch, mode) : compile_on_host(key, mode);
+  Compiled out =
+      built_here(wanted, device() ? build(key, wanted, arch, mode) : compile_on_host(key, mode));
   out.ms = ms_since(begin);
   remember(wanted, out, true);
   return out;

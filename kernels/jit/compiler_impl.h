@@ -26,12 +26,14 @@ inline double ms_since(Clock::time_point begin) {
 
 struct Compiler::Impl {
   explicit Impl(CompilerOptions o)
-      : file(find(o.backend)), disk(file.path.empty() ? std::filesystem::path() : o.cache_dir) {}
+      : file(find(o)), disk(file.path.empty() ? std::filesystem::path() : o.cache_dir, o.locks) {}
 
-  static NvrtcFile find(Backend backend) {
-    if (backend == Backend::kHost) return {};
+  static NvrtcFile find(const CompilerOptions& options) {
+    if (options.backend == Backend::kHost) return {};
     NvrtcFile file = find_nvrtc();
-    if (backend == Backend::kNvrtc && file.path.empty()) throw std::runtime_error(file.why_not);
+    if (options.backend == Backend::kNvrtc && file.path.empty())
+      throw std::runtime_error(file.why_not);
+    file.identity += options.salt;
     return file;
   }
   /// Does NVRTC compile, or the host half stand in for it?
@@ -66,6 +68,12 @@ struct Compiler::Impl {
                   Mode mode);
   /// Loads NVRTC at the first need; null (and the host half from then on) if that fails.
   const Nvrtc* library();
+  /// What is told of a compilation by this compiler: with the cache behind it, and the damage
+  /// found.
+  Compiled built_here(const Slot& slot, Compiled compiled);
+  void note_damage(const Slot& slot);
+  /// Is the object code there that the entry of a key holds or refers to?
+  bool has_code(const CacheEntry& entry);
 
   const NvrtcFile file;
   const DiskCache disk;
@@ -79,6 +87,8 @@ struct Compiler::Impl {
   std::set<std::string> in_flight;
   std::unordered_map<std::string, Known> memory;
   std::unordered_map<std::string, Code> codes;  // by slot name
+  std::set<std::string> damaged;                // slot names whose entry did not verify
+  std::set<std::string> whole_programs;         // addresses of programs seen whole
 };
 
 }  // namespace warmgate::jit

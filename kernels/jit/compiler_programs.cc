@@ -16,9 +16,20 @@ constexpr std::string_view kProgram = "program ";
 std::string program_title(std::size_t keys) {
   return "program of " + std::to_string(keys) + " keys";
 }
-std::string program_reference(const std::string& address, std::size_t keys,
-                              const std::string& function) {
-  return std::string(kProgram) + address + " " + std::to_string(keys) + " " + function;
+struct Reference {
+  std::string address, function;
+  std::size_t keys = 0;  // of the whole program
+};
+std::string to_text(const Reference& r) {
+  return std::string(kProgram) + r.address + " " + std::to_string(r.keys) + " " + r.function;
+}
+/// Nothing where the entry holds its code itself.
+std::optional<Reference> reference_of(const CacheEntry& entry) {
+  if (entry.object.rfind(kProgram, 0) != 0) return std::nullopt;
+  std::istringstream text(entry.object.substr(kProgram.size()));
+  Reference out;
+  text >> out.address >> out.keys >> out.function;
+  return out;
 }
 
 }  // namespace
@@ -56,11 +67,10 @@ void Compiler::Impl::build_program(const KernelSpec& spec, const std::vector<con
     const std::string text = keys[i]->text();
     const Slot own = slot(spec, text, arch, mode);
     const Code code{program, cubin, result.functions.at(i)};
-    disk.store(
-        own.address, text,
-        {true, share.log, share.bytes, program_reference(program, keys.size(), code.function)});
+    disk.store(own.address, text,
+               {true, share.log, share.bytes, to_text({program, code.function, keys.size()})});
     keep_code(own, code);
-    remember(own, share, false);
+    remember(own, built_here(own, share), false);
   }
 }
 
@@ -140,15 +150,26 @@ void Compiler::Impl::keep_code(const Slot& slot, Code code) {
   codes[slot.name] = std::move(code);
 }
 
+bool Compiler::Impl::has_code(const CacheEntry& entry) {
+  const auto reference = reference_of(entry);
+  if (!reference) return !entry.object.empty();
+  {
+    const std::lock_guard lock(mutex);
+    if (whole_programs.count(reference->address) != 0) return true;
+  }
+  const auto program = disk.load(reference->address, program_title(reference->keys));
+  if (!program || !program->ok || reference->function.empty()) return false;
+  const std::lock_guard lock(mutex);
+  whole_programs.insert(reference->address);
+  return true;
+}
+
 std::optional<Code> Compiler::Impl::stored_code(const Slot& slot, const std::string& text) {
   const auto own = disk.load(slot.address, text, true);
-  if (!own || !own->ok) return std::nullopt;
-  if (own->object.rfind(kProgram, 0) != 0)
-    return Code{slot.name, std::make_shared<const std::string>(own->object), ""};
-  std::istringstream reference(own->object.substr(kProgram.size()));
-  Code out;
-  std::size_t keys = 0;
-  if (!(reference >> out.program >> keys >> out.function)) return std::nullopt;
+  if (!own || !own->ok || own->object.empty()) return std::nullopt;
+  const auto reference = reference_of(*own);
+  if (!reference) return Code{slot.name, std::make_shared<const std::string>(own->object), ""};
+  Code out{reference->address, nullptr, reference->function};
   {
     const std::lock_guard lock(mutex);
     for (const auto& [name, known] : codes) {
@@ -156,7 +177,7 @@ std::optional<Code> Compiler::Impl::stored_code(const Slot& slot, const std::str
     }
   }
   if (out.cubin == nullptr) {
-    const auto program = disk.load(out.program, program_title(keys), true);
+    const auto program = disk.load(out.program, program_title(reference->keys), true);
     if (!program || !program->ok) return std::nullopt;
     out.cubin = std::make_shared<const std::string>(program->object);
   }
@@ -179,7 +200,13 @@ std::optional<Code> Compiler::Impl::code(const Key& key, std::string_view arch, 
       return found;
     }
   }
-  return std::nullopt;
+  // It compiled, and its code went since: somebody emptied or damaged the cache meanwhile.
+  if (!is_known(spec, text, arch, mode)) return std::nullopt;
+  const Slot wanted = slot(spec, text, arch, mode);
+  if (!build(key, wanted, arch, mode).ok) return std::nullopt;
+  const std::lock_guard lock(mutex);
+  const auto it = codes.find(wanted.name);
+  return it == codes.end() ? std::nullopt : std::optional<Code>(it->second);
 }
 
 }  // namespace warmgate::jit

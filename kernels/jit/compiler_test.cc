@@ -263,7 +263,65 @@ TEST_F(CompilerTest, ADamagedEntryIsBuiltAnew) {
   ASSERT_EQ(entries().size(), 1u);
   const fs::path file = entries()[0];
   fs::resize_file(file, fs::file_size(file) / 2);
-  EXPECT_EQ(cached().compile(key, "sm_90a", Mode::kStrict).source, Source::kCompiler);
+  const Compiled anew = cached().compile(key, "sm_90a", Mode::kStrict);
+  EXPECT_EQ(anew.source, Source::kCompiler);
+  EXPECT_TRUE(anew.cached && anew.rebuilt);
+  const Compiled after = cached().compile(key, "sm_90a", Mode::kStrict);
+  EXPECT_EQ(after.source, Source::kDisk);
+  EXPECT_TRUE(after.cached && !after.rebuilt);
+}
+
+// Keys compiled together share one file of object code. Without it their entries are worth nothing.
+TEST_F(CompilerTest, ADamagedProgramIsBuiltAnewWithAllItsKeys) {
+  NEEDS_NVRTC();
+  const std::vector<Key> keys = testing::chunk_keys({4});
+  cached().prepare(keys, "sm_90a", Mode::kStrict);
+  auto files = entries();
+  ASSERT_EQ(files.size(), keys.size() + 1);
+  const auto program = *std::max_element(
+      files.begin(), files.end(),
+      [](const fs::path& a, const fs::path& b) { return fs::file_size(a) < fs::file_size(b); });
+  for (const bool gone : {false, true}) {
+    if (gone) {
+      fs::remove(program);
+    } else {
+      fs::resize_file(program, fs::file_size(program) - 1);
+    }
+    Compiler compiler = cached();
+    compiler.prepare(keys, "sm_90a", Mode::kStrict);
+    for (const Key& key : keys) {
+      const Compiled out = compiler.compile(key, "sm_90a", Mode::kStrict);
+      EXPECT_TRUE(out.ok && out.cached && out.rebuilt) << key.text();
+      EXPECT_EQ(out.source, Source::kCompiler);
+      EXPECT_TRUE(compiler.code(key, "sm_90a", Mode::kStrict));
+    }
+    Compiler after = cached();
+    const Compiled warm = after.compile(keys[0], "sm_90a", Mode::kStrict);
+    EXPECT_EQ(warm.source, Source::kDisk);
+    EXPECT_FALSE(warm.rebuilt);
+  }
+}
+
+TEST_F(CompilerTest, CodeThatWentAfterItsKeyWasFoundIsBuiltAgain) {
+  NEEDS_NVRTC();
+  const Key key = testing::compute_key(16);
+  ASSERT_TRUE(cached().compile(key, "sm_90a", Mode::kStrict).ok);
+  for (const Mode mode : {Mode::kStrict, Mode::kLenient}) {
+    Compiler compiler = cached();
+    ASSERT_TRUE(compiler.compile(key, "sm_90a", mode).ok);
+    for (const fs::path& file : entries()) fs::remove(file);
+    const auto code = compiler.code(key, "sm_90a", mode);
+    ASSERT_TRUE(code);
+    EXPECT_THAT(code->cubin->substr(0, 4), HasSubstr("ELF"));
+  }
+}
+
+TEST_F(CompilerTest, CompilersOfDifferentSaltsShareNothing) {
+  NEEDS_NVRTC();
+  const Key key = testing::compute_key(16);
+  ASSERT_TRUE(cached().compile(key, "sm_90a", Mode::kStrict).ok);
+  Compiler other({folder_, Backend::kAuto, CacheLocks::kHeld, "another"});
+  EXPECT_EQ(other.compile(key, "sm_90a", Mode::kStrict).source, Source::kCompiler);
   EXPECT_EQ(cached().compile(key, "sm_90a", Mode::kStrict).source, Source::kDisk);
 }
 

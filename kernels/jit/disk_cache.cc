@@ -11,8 +11,6 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/jit/jit.h"
-
 namespace warmgate::jit {
 namespace {
 
@@ -52,9 +50,10 @@ bool parse(std::string_view text, T& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
+/// Nothing where there is no file; what is no plain file or cannot be read has no contents.
+std::optional<std::string> read_file(const std::filesystem::path& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return errno == ENOENT ? std::nullopt : std::optional<std::string>("");
   std::string data;
   struct stat info {};
   if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= kMaxEntryBytes) {
@@ -115,7 +114,8 @@ std::optional<CacheEntry> decode(std::string_view data, const std::string& addre
 
 }  // namespace
 
-DiskCache::DiskCache(std::filesystem::path folder) : folder_(std::move(folder)) {
+DiskCache::DiskCache(std::filesystem::path folder, CacheLocks locks)
+    : folder_(std::move(folder)), locks_(locks) {
   if (folder_.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
@@ -123,11 +123,13 @@ DiskCache::DiskCache(std::filesystem::path folder) : folder_(std::move(folder)) 
 }
 
 std::optional<CacheEntry> DiskCache::load(const std::string& address, std::string_view key,
-                                          bool with_object) const {
+                                          bool with_object, bool* damaged) const {
   if (folder_.empty()) return std::nullopt;
-  const std::string data = read_file(folder_ / address);
-  if (data.empty()) return std::nullopt;
-  return decode(data, address, key, with_object);
+  const std::optional<std::string> data = read_file(folder_ / address);
+  if (!data) return std::nullopt;
+  auto entry = decode(*data, address, key, with_object);
+  if (!entry && damaged != nullptr) *damaged = true;
+  return entry;
 }
 
 bool DiskCache::store(const std::string& address, std::string_view key,
@@ -158,7 +160,7 @@ std::filesystem::path default_cache_dir() {
 }
 
 DiskCache::Lock::Lock(const DiskCache& cache, const std::string& address) {
-  if (cache.folder_.empty()) return;
+  if (cache.folder_.empty() || cache.locks_ == CacheLocks::kNone) return;
   fd_ = open((cache.folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd_ < 0) return;  // read-only: nothing will be stored either
   std::uint64_t at = 0;

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/jit/jit.h"
+
 namespace warmgate::jit {
 
 struct CacheEntry {
@@ -21,12 +23,15 @@ struct CacheEntry {
 class DiskCache {
  public:
   /// "" = no cache: every load misses, nothing is stored. So too if the folder cannot be made.
-  explicit DiskCache(std::filesystem::path folder);
+  explicit DiskCache(std::filesystem::path folder, CacheLocks locks = CacheLocks::kHeld);
+  /// Is anything kept here?
+  bool on() const { return !folder_.empty(); }
 
   /// `address` is lower-case hex; `key` is compared with what the entry says it is. The object code
-  /// is verified in any case, but handed over only if asked for.
+  /// is verified in any case, but handed over only if asked for. `damaged`: set to true where an
+  /// entry is there and does not verify, else left as it is.
   std::optional<CacheEntry> load(const std::string& address, std::string_view key,
-                                 bool with_object = false) const;
+                                 bool with_object = false, bool* damaged = nullptr) const;
   /// False if the cache cannot be written to (read-only, full): the caller goes on without.
   bool store(const std::string& address, std::string_view key, const CacheEntry& entry) const;
 
@@ -46,6 +51,7 @@ class DiskCache {
 
  private:
   std::filesystem::path folder_;
+  CacheLocks locks_;
 };
 
 }  // namespace warmgate::jit

@@ -36,6 +36,8 @@ struct Compiled {
   std::string log;      // the compiler's words, first 4 KiB; for the host half the fault's message
   std::string backend;  // "nvrtc" or "host"
   std::int64_t bytes = 0;  // of the object code; 0 for the host half
+  bool cached = false;     // a cache on disk was asked first, and has it now if it can be written
+  bool rebuilt = false;    // an entry was there and did not verify
 };
 
 /// Object code that holds a key's kernel. Keys that were compiled together share one program.
@@ -72,11 +74,17 @@ const NvrtcInfo& nvrtc();
 /// in use knows; asks the library otherwise, once each. Thread-safe.
 std::string no_such_architecture(const std::string& arch);
 
+/// Whether one process waits for another that builds the same entry.
+enum class CacheLocks { kHeld, kNone };
+
 enum class Backend { kAuto, kNvrtc, kHost };  // auto = NVRTC if it is there, else the host half
 
 struct CompilerOptions {
   std::filesystem::path cache_dir;  // "" = no disk cache
   Backend backend = Backend::kAuto;
+  CacheLocks locks = CacheLocks::kHeld;
+  /// Part of every entry's address: two compilers of different salts share nothing.
+  std::string salt = {};
 };
 
 /// Compiles keys, through a memory and a disk cache. The disk cache is safe under concurrent cold

@@ -1,7 +1,9 @@
 #include "harness/engine/jit/kernel_set.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -102,6 +104,8 @@ struct KernelSet::Impl {
     line.str("source", jit::to_string(result.source)).real("ms", result.ms);
     line.str("status", result.ok ? "ok" : "failed").str("log", result.log);
     line.str("backend", result.backend).str("phase", recorder.phase());
+    line.str("cache", result.cached ? "disk" : "none");
+    if (result.rebuilt) line.flag("rebuilt", true);
     recorder.send(line);
     return result;
   }
@@ -149,6 +153,17 @@ constexpr std::string_view kKernels[] = {
     jit::kComputePrefillMetadata, jit::kBuildPrefillChunkMetadata, jit::kCombineTopkSwaIndices};
 
 }  // namespace
+
+jit::CompilerOptions cache_as_seamed(jit::CompilerOptions options,
+                                     const scenario::Resolved& config) {
+  const std::string& seam = config.seams.at("jit.cache");
+  if (seam == "unlocked") options.locks = jit::CacheLocks::kNone;
+  // What a start has to itself is no part of what it compiles, and keeps the next from finding it.
+  if (seam == "per_start")
+    options.salt =
+        fmt::format("{}.{}", getpid(), std::chrono::steady_clock::now().time_since_epoch().count());
+  return options;
+}
 
 KernelSet::KernelSet(const scenario::Resolved& config, Recorder& recorder, jit::Compiler& compiler)
     : impl_(std::make_unique<Impl>(Impl{

@@ -35,6 +35,11 @@ struct CombineInputs {
        gather_lens_aligned = true;
 };
 
+/// The compiler's options as seam jit.cache has them: with the cache's locks or without, and with
+/// addresses that the next start finds again or not.
+jit::CompilerOptions cache_as_seamed(jit::CompilerOptions options,
+                                     const scenario::Resolved& config);
+
 class KernelSet {
  public:
   KernelSet(const scenario::Resolved& config, Recorder& recorder, jit::Compiler& compiler);
