@@ -1,6 +1,7 @@
 // nothing-left-behind: after the run no process and no file of it is left, and what the engine says
 // of its own state (blocks, lengths, cache contents) is what it said before.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 
@@ -21,6 +22,7 @@ std::string_view last_part(std::string_view path) {
 // Neither pids nor scratch folders belong into a key: `allow` must match it in the next run too.
 std::string key_of(const trace::Event& e) {
   const std::string_view what = text(e, "what");
+  if (what == "gpu_memory") return std::string(what);  // which GPU is the machine's affair
   std::string_view name = text(e, "path").empty() ? text(e, "cmd") : text(e, "path");
   name = last_part(name.substr(0, name.find(' ')));
   std::string key = fmt::format("{}/{}", what, name.empty() ? "?" : name);
@@ -32,6 +34,8 @@ std::string key_of(const trace::Event& e) {
   }
   return masked;
 }
+
+double mib(const trace::Event& e, std::string_view bytes) { return e.real(bytes, 0) / (1 << 20); }
 
 std::string value_text(const nlohmann::json& value) {
   const std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -114,9 +118,11 @@ class NothingLeftBehind : public Contract {
     Fold fold;
     States states(view, fold);
     std::vector<Finding> notes;
+    std::vector<std::string> back;
     for (std::size_t i = 0; i < view.size(); ++i) {
       const trace::Event& e = view.event(i);
       if (e.ev == "state") states.add(i);
+      if (e.ev == "gpu_memory") back.push_back(came_back(e));
       if (e.ev == "stop") stopped(e, i, fold, notes);
       if (e.ev == "leftover" && text(e, "what") == "shm" && !e.flag("of_run")) {
         notes.push_back(maybe(e, i));
@@ -130,6 +136,9 @@ class NothingLeftBehind : public Contract {
         f.seen = fmt::format("a {} was left: {}{}", text(e, "what"),
                              text(e, "path").empty() ? text(e, "cmd") : text(e, "path"),
                              text(e, "port").empty() ? "" : " listens on " + e.str("port"));
+        if (text(e, "what") == "gpu_memory")
+          f.seen =
+              fmt::format("{:.0f} MiB of {} did not come back", mib(e, "bytes"), text(e, "path"));
         if (e.flag("removed")) f.seen += " (removed)";
         f.message =
             has_number(e, "pid") ? fmt::format("{} (pid {})", f.seen, e.num("pid")) : f.seen;
@@ -153,13 +162,18 @@ class NothingLeftBehind : public Contract {
         fold.add(std::move(f), "kv_blocks");
       }
     }
+    if (states.seen() == 0) back.insert(back.begin(), "the engine's own state was not told");
     Result result = conclude(kNothingLeftBehind, fold.take(), State::kKept,
-                             states.seen() > 0 ? "" : "the engine's own state was not told");
+                             fmt::format("{}", fmt::join(back, "; ")));
     result.notes = std::move(notes);
     return result;
   }
 
  private:
+  static std::string came_back(const trace::Event& e) {
+    return fmt::format("memory of {}: {:.0f} MiB in use before, {:.0f} after", text(e, "path"),
+                       mib(e, "before"), mib(e, "after"));
+  }
   // What ends a container or a cluster's job: where it did not run, the work may well go on.
   static void stopped(const trace::Event& e, std::size_t at, Fold& fold,
                       std::vector<Finding>& notes) {

@@ -31,6 +31,22 @@ TEST(EngineState, KeptWhereItIsAsBefore) {
   EXPECT_EQ(result.why, "");
 }
 
+TEST(GpuMemory, BackOrLeft) {
+  States back, left;
+  back.state("before warmup", {{"free_blocks", 9}});
+  back.add("gpu_memory", {{"path", "GPU-a"}, {"before", 1 << 20}, {"after", 3 << 20}}, 0,
+           "harness");
+  const Result kept = back.judged();
+  EXPECT_EQ(kept.state, State::kKept);
+  EXPECT_EQ(kept.why, "memory of GPU-a: 1 MiB in use before, 3 after");
+  left.add("leftover", {{"what", "gpu_memory"}, {"path", "GPU-a"}, {"bytes", 300 << 20}}, 0,
+           "harness");
+  const Result broken = left.judged();
+  ASSERT_EQ(broken.findings.size(), 1u);
+  EXPECT_EQ(broken.findings[0].key, "gpu_memory");
+  EXPECT_EQ(broken.findings[0].seen, "300 MiB of GPU-a did not come back");
+}
+
 TEST(EngineState, EachFieldThatHasToComeBack) {
   States t;
   t.state("before warmup", {{"free_blocks", 9}, {"held_tokens", 0}, {"null_block", "00"}});

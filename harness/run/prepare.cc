@@ -8,6 +8,7 @@
 #include "harness/run/inject.h"
 #include "harness/run/server.h"
 #include "harness/run/spans.h"
+#include "harness/target/gpu_memory.h"
 
 namespace warmgate::run {
 
@@ -44,6 +45,17 @@ void set_deadlines(const scenario::Target& target, const PrepareOptions& options
   if (options.settle_s) deadlines.settle_s = *options.settle_s;
 }
 
+// What our engine took of a GPU's memory has to come back, also where it was killed.
+void watch_gpu_memory(const scenario::Variant& variant, const PrepareOptions& options,
+                      Prepared& prepared) {
+  constexpr double kSettle_s = 30;  // a driver takes its time
+  std::vector<std::string> gpus = gpus_of(variant);
+  if (gpus.empty()) return;
+  prepared.companion = target::make_gpu_memory_companion(
+      target::GpuMemoryCheck(std::move(gpus)), options.settle_s.value_or(kSettle_s), nullptr);
+  prepared.spec.companion = prepared.companion.get();
+}
+
 std::vector<std::string> without(std::vector<std::string> names, const char* name) {
   std::erase(names, name);
   return names;
@@ -77,6 +89,7 @@ Prepared prepare(const scenario::Scenario& scenario, const scenario::Variant& as
   switch (variant.target.kind) {
     case scenario::Target::Kind::kNative:
       prepare_native(variant, options, prepared);
+      watch_gpu_memory(variant, options, prepared);
       break;
     case scenario::Target::Kind::kCommand:
       prepare_command(scenario, variant, prepared);

@@ -123,6 +123,9 @@ const std::vector<EventKind>& event_kinds() {
       // Sent by the harness about what it saw from outside.
       {"process_end", {{"pid", kNumber}}, "a worker ended: exit_code or signal, peak_rss_bytes"},
       {"leftover", {{"what", kString}}, "a process, port or file was left behind"},
+      {"gpu_memory",
+       {{"path", kString}, {"before", kNumber}, {"after", kNumber}},
+       "a GPU's memory came back after the run: bytes in use before it and after it"},
       {"deadline",
        {{"phase", kString}, {"kind", kString}},
        "the harness ended a run: deadline or silence"},

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "harness/target/gpu_memory.h"
 #include "harness/target/server/clocks.h"
 #include "harness/target/server/port.h"
 #include "harness/target/server/prometheus.h"
@@ -20,7 +21,6 @@ namespace {
 constexpr double kModelWait_s = 2, kSteady_s = 30;
 constexpr int kDeathWait_ms = 1000;
 // What a driver keeps for itself, and other users' small change.
-constexpr std::uint64_t kGpuSlack_bytes = 256ull << 20;
 
 // Could the same request succeed a little later? A wrong request stays wrong.
 bool not_ready_yet(const RequestResult& request) {
@@ -44,7 +44,10 @@ bool any_ok(const WorkloadResult& result) {
 class ServerCompanion : public Companion {
  public:
   ServerCompanion(ServerCompanionSpec spec, const explain::Grammars* grammars)
-      : spec_(std::move(spec)), grammars_(grammars), ends_(spec_.members.size()) {}
+      : spec_(std::move(spec)),
+        gpus_(spec_.gpus),
+        grammars_(grammars),
+        ends_(spec_.members.size()) {}
 
   ~ServerCompanion() override { stop(); }
 
@@ -60,9 +63,7 @@ class ServerCompanion : public Companion {
   void begin(EventSink& sink, const std::string& marker) {
     sink_ = &sink;
     wait_until_steady(spec_.gpus, kSteady_s);
-    for (const std::string& uuid : spec_.gpus) {
-      if (const auto used = gpu_used_bytes(uuid)) gpu_before_[uuid] = *used;
-    }
+    gpus_.begin();
     for (const ServerMemberSpec& member : spec_.members) {
       logs_.push_back(std::make_unique<LogFollower>(
           grammars_,
@@ -155,7 +156,8 @@ class ServerCompanion : public Companion {
       ending.asked = end.finished || end.interrupted;
       logs_[i]->close(ending, worker.killed_by_us, served_);
     }
-    if (!end.interrupted) settle_gpus();
+    if (end.interrupted) return;
+    for (trace::Event& event : gpus_.settle(spec_.settle_s)) sink_->add(std::move(event));
   }
 
  private:
@@ -326,23 +328,8 @@ class ServerCompanion : public Companion {
                     end.rank, trace::now_ns()));
   }
 
-  void settle_gpus() {
-    const std::int64_t until = trace::now_ns() + static_cast<std::int64_t>(spec_.settle_s * 1e9);
-    for (const auto& [uuid, before] : gpu_before_) {
-      std::uint64_t used = 0;
-      for (;;) {
-        used = gpu_used_bytes(uuid).value_or(0);
-        if (used <= before + kGpuSlack_bytes || trace::now_ns() >= until) break;
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      }
-      if (used <= before + kGpuSlack_bytes) continue;
-      trace::Event event = trace::harness_event(
-          "leftover", {{"what", "gpu_memory"}, {"path", uuid}, {"bytes", used - before}});
-      sink_->add(std::move(event));
-    }
-  }
-
   ServerCompanionSpec spec_;
+  GpuMemoryCheck gpus_;
   const explain::Grammars* grammars_;
   EventSink* sink_ = nullptr;
   std::string marker_;
@@ -350,7 +337,6 @@ class ServerCompanion : public Companion {
   std::vector<std::unique_ptr<LogFollower>> logs_;  // by rank
   std::vector<std::unique_ptr<Clocks>> clocks_;     // by rank
   std::unique_ptr<Census> census_;
-  std::map<std::string, std::uint64_t> gpu_before_;
   std::vector<verdict::WorkerEnd> ends_;  // by rank; pid 0: it runs
   std::thread thread_;
   std::atomic<bool> finished_{false};
