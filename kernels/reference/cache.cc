@@ -153,6 +153,7 @@ Vector decode_indexer_fp4(const IndexerRowFp4& row) {
 
 Vector expected_indexer_fp4(View exact, const IndexerRowFp4& stored) {
   want(exact, 128);
+  const double slack = kSlack * largest(exact);
   Vector out;
   for (std::size_t run = 0; run < 4; ++run) {
     Vector codes;
@@ -160,9 +161,8 @@ Vector expected_indexer_fp4(View exact, const IndexerRowFp4& stored) {
       const int pair = number(stored.data[16 * run + i / 2]);
       codes.push_back(e2m1_value(static_cast<std::uint8_t>(i % 2 == 0 ? pair % 16 : pair / 16)));
     }
-    const Vector values =
-        expected_e2m1(exact.subspan(32 * run, 32), codes, number(stored.scale[run]) - 127,
-                      kSlack * largest(exact), true);
+    const Vector values = expected_e2m1(exact.subspan(32 * run, 32), codes,
+                                        number(stored.scale[run]) - 127, slack, true);
     out.insert(out.end(), values.begin(), values.end());
   }
   return out;

@@ -5,18 +5,19 @@
 
 namespace warmgate::reference {
 
+double dot(View x, View w) {
+  double sum = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * w[i];
+  return sum;
+}
+
 Vector project(View x, const Matrix& w) {
   if (static_cast<std::int64_t>(x.size()) != w.cols) {
     throw std::invalid_argument("project: a row of " + std::to_string(x.size()) +
                                 " by weights of " + std::to_string(w.cols));
   }
   Vector out;
-  for (std::int64_t o = 0; o < w.rows; ++o) {
-    const View weights = w.row(o);
-    double sum = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) sum += x[i] * weights[i];
-    out.push_back(sum);
-  }
+  for (std::int64_t o = 0; o < w.rows; ++o) out.push_back(dot(x, w.row(o)));
   return out;
 }
 

@@ -5,6 +5,9 @@
 
 namespace warmgate::reference {
 
+/// Σ x·w, from the front. Sizes are equal.
+double dot(View x, View w);
+
 /// x · wᵀ: x [T, in], w [out, in] -> [T, out]. Throws if the inner sizes differ.
 Matrix project(const Matrix& x, const Matrix& w);
 Vector project(View x, const Matrix& w);

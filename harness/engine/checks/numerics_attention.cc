@@ -5,6 +5,7 @@
 
 #include "harness/engine/checks/numerics.h"
 #include "harness/engine/checks/read.h"
+#include "harness/engine/ops/cpu_threads.h"
 #include "harness/engine/ops/gemm.h"
 #include "harness/engine/ops/indexer.h"
 #include "harness/engine/ops/output_projection.h"
@@ -221,20 +222,27 @@ void Numerics::check_operand(const LayerRef& ref, const ops::InverseRopeQuant& o
           reference::unrotate_heads(View(out).first(codes.size()), dim, rope(layer), position(t));
       const auto in = static_cast<std::size_t>(op.q.last());
       const auto runs = static_cast<std::size_t>(op.scales.last());
-      Vector stored, right;
+      const double slack = reference::kSlack * reference::largest(exact);
+      Vector stored(codes.size()), right(codes.size());
       // Runs do not cross groups.
-      for (std::size_t at = 0; at < codes.size();) {
-        const std::size_t count = std::min(kRun, in - at % in);
-        const View run = View(codes).subspan(at, count), values = View(exact).subspan(at, count);
-        const double scale = scales[at / in * runs + at % in / kRun];
-        const bool power = scale > 0 && std::isfinite(scale);
-        const Vector expected =
-            reference::expected_e4m3(values, run, power ? std::ilogb(scale) : 0, 1e-10,
-                                     reference::kSlack * reference::largest(exact), false);
-        for (const double code : run) stored.push_back(code * scale);
-        right.insert(right.end(), expected.begin(), expected.end());
-        at += count;
-      }
+      const auto groups = static_cast<std::int64_t>(codes.size() / in);
+      const auto compare = [&](std::int64_t begin, std::int64_t end) {
+        for (std::size_t at = static_cast<std::size_t>(begin) * in;
+             at < static_cast<std::size_t>(end) * in;) {
+          const std::size_t count = std::min(kRun, in - at % in);
+          const View run = View(codes).subspan(at, count), values = View(exact).subspan(at, count);
+          const double scale = scales[at / in * runs + at % in / kRun];
+          const bool power = scale > 0 && std::isfinite(scale);
+          const Vector expected = reference::expected_e4m3(
+              values, run, power ? std::ilogb(scale) : 0, 1e-10, slack, false);
+          std::copy(expected.begin(), expected.end(),
+                    right.begin() + static_cast<std::ptrdiff_t>(at));
+          for (std::size_t i = 0; i < count; ++i) stored[at + i] = run[i] * scale;
+          at += count;
+        }
+      };
+      // A value costs some 50 comparisons with the grid.
+      ops::host::share_rows(groups, 1, 50 * static_cast<std::int64_t>(codes.size()), compare);
       row(c, stored, right);
     }
     poison(c, op.q, op.rows());

@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "harness/engine/ops/cpu_threads.h"
 #include "harness/engine/ops/device.h"
 #include "harness/engine/ops/gemm.h"
 #include "kernels/reference/number.h"
@@ -149,15 +150,23 @@ Matrix weight_rows(const Tensor& w, std::span<const std::int64_t> rows, const Te
   const std::int64_t blocks = whole_fp8 ? (first + out_rows - 1) / 128 - first / 128 + 1 : 0;
   const Look all(values, whole_fp8 ? out_rows * in : 0);
   const Look all_scales(scales + offset(whole_fp8 ? first / 128 * columns : 0), blocks * columns);
+  if (whole_fp8) {
+    ops::host::share_rows(out.rows, 1, out.rows * in, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) {
+        const std::int64_t row = rows[static_cast<std::size_t>(r)];
+        const std::byte* from = all.data() + row * in;
+        const std::byte* scale = all_scales.data() + ((first + row) / 128 - first / 128) * columns;
+        double* to = &out.at(r, 0);
+        for (std::int64_t i = 0; i < in; ++i)
+          to[i] = in_table(e4m3(), from[i]) * in_table(ue8m0(), scale[i / 128]);
+      }
+    });
+    return out;
+  }
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const std::int64_t row = rows[r];
     double* to = &out.at(static_cast<std::int64_t>(r), 0);
-    if (whole_fp8) {
-      const std::byte* from = all.data() + row * in;
-      const std::byte* scale = all_scales.data() + ((first + row) / 128 - first / 128) * columns;
-      for (std::int64_t i = 0; i < in; ++i)
-        to[i] = in_table(e4m3(), from[i]) * in_table(ue8m0(), scale[i / 128]);
-    } else if (w.dtype == DType::kFp8) {
+    if (w.dtype == DType::kFp8) {
       const Look from(values + offset(row * in), in);
       const Look scale(scales + offset((first + row) / 128 * columns), columns);
       for (std::int64_t i = 0; i < in; ++i) {

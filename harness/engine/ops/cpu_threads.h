@@ -1,5 +1,6 @@
 // Large ops share their rows out to the processor's cores. Every row is computed as it would be
-// alone, so results do not depend on how many threads there are. For ops/cpu_*.cc only.
+// alone, so results do not depend on how many threads there are. For ops/cpu_*.cc,
+// and for the checks of their results.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,10 @@ struct Product {
 const std::string& cublaslt_note();
 bool have_cublaslt();
 
-/// Enqueues the product. False where cuBLASLt has no kernel for it. The choice of kernel is asked
-/// for once a shape and alignment. `workspace` [workspace_bytes] is free until the stream is done.
+/// Enqueues the product. False where cuBLASLt has no kernel for it. Addresses and rows are
+/// multiples of 16 bytes. The kernel is chosen once for all numbers of tokens between two powers of
+/// two, so that a number that was not seen before costs little. `workspace` [workspace_bytes] is
+/// free until the stream is done.
 bool multiply(const Product& p, void* workspace, std::size_t workspace_bytes, cudaStream_t stream);
 
 }  // namespace warmgate::kernels::cuda
