@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 
 #include "harness/engine/layers/collective_ops.h"
@@ -153,8 +154,11 @@ void EngineModel::Impl::forward_layers(std::size_t begin, std::size_t end, const
                                        std::int64_t tokens, const Tensor& positions,
                                        const Tensor& residual, const Tensor* taps) {
   const auto& ids = context.config.drafter.target_layer_ids;
+  std::set<Kind> seen;
   for (std::size_t i = begin; i < end; ++i) {
     LayerState& layer = layers[i];
+    const bool tapped = taps != nullptr && std::count(ids.begin(), ids.end(), layer.ref.id) > 0;
+    if (one_layer_of_a_kind && !seen.insert(layer.kind).second && !tapped) continue;
     decoder_layer_forward({exec, dims, layer, step, positions, tokens}, residual);
     if (taps == nullptr) continue;
     for (std::size_t k = 0; k < ids.size(); ++k) {

@@ -92,7 +92,10 @@ void EngineModel::capture_graph(std::int64_t size, bool piecewise) {
   const Device& device = device_named(m.context.config.device);
   const auto before = device.free_bytes();
   const Unpoisoned unpoisoned(m.context.memory);
+  // First eagerly, so that whatever this size needs is loaded before the capture; layers of one
+  // kind need the same.
   for (const bool captures : {false, true}) {
+    m.one_layer_of_a_kind = !captures;
     Activations metadata(m.context.memory, m.step_metadata);
     const StepMetadata& step = m.prepare(batch, metadata);
     Activations act(m.context.memory, m.model_activations);

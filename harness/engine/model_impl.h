@@ -63,7 +63,9 @@ struct EngineModel::Impl {
   Tensor null_block() const;  // [block stride] u8
   /// Captured decode steps, by number of rows.
   std::map<std::int64_t, Replayed> graphs;
-  Tensor last_residual;  // of target_forward, in the activations it was given
+  Tensor last_residual;              // of target_forward, in the activations it was given
+  bool one_layer_of_a_kind = false;  // forward_layers goes through the first of each kind alone
+  std::map<std::size_t, std::int64_t> empty_rows;  // by cache group: rows of its table, zero so far
 
   std::uint64_t* logits_digest = nullptr;
   std::uint64_t spoiled_null_block = 0;  // digest of its contents

@@ -77,6 +77,7 @@ void EngineModel::spoil(std::uint8_t value) {
   }
   for (std::size_t g = 0; g < m.cache->groups(); ++g) {
     fill(m.cache->table(g), value);
+    m.empty_rows[g] = 0;
     fill(m.cache->slots(g), value);
   }
   fill(m.buffers.topk_indices, value);

@@ -154,7 +154,11 @@ void EngineModel::Impl::send_table(const LayerRef& ref, const StepHost& step, st
   const BlockTables& tables = cache->tables();
   const Tensor rows = cache->table(group).slice(0, step.requests);
   table_rows.clear();
-  if (exec.executes()) {
+  // The rows of a dummy step are empty; where they are so already, they are not sent again.
+  std::int64_t& empty = empty_rows[group];
+  const bool there = step.dummy && step.requests <= empty;
+  empty = step.dummy ? std::max(empty, step.requests) : 0;
+  if (exec.executes() && !there) {
     const auto columns = static_cast<std::size_t>(tables.columns(group));
     table_rows.resize(static_cast<std::size_t>(step.requests) * columns, 0);
     for (std::size_t r = 0; !step.dummy && r < static_cast<std::size_t>(step.real_requests); ++r) {
@@ -164,7 +168,8 @@ void EngineModel::Impl::send_table(const LayerRef& ref, const StepHost& step, st
                   table_rows.begin() + static_cast<std::ptrdiff_t>(r * columns));
     }
   }
-  exec.copy(ref, "block_table", ops::upload(rows, std::span<const std::int32_t>(table_rows)));
+  exec.copy(ref, "block_table", ops::upload(rows, std::span<const std::int32_t>(table_rows)),
+            there);
 }
 
 std::int64_t EngineModel::Impl::logit_rows(const StepHost& step) const {

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "kernels/cuda/basic/cublaslt.h"
 #include "kernels/cuda/cuda_kernels.h"
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/launch.h"
@@ -151,6 +152,31 @@ class Device0 final : public Runtime {
             "cudaMemcpy from the device");
     checked(cudaStreamSynchronize(stream_), "cudaMemcpy from the device");
   }
+  void gather(const Piece* pieces, std::size_t count, std::byte* to) override {
+    auto* const staged = static_cast<std::byte*>(staging_);
+    std::size_t filled = 0;
+    const auto flush = [&] {
+      if (filled == 0) return;
+      checked(cudaStreamSynchronize(stream_), "cudaMemcpy from the device");
+      std::memcpy(to, staged, filled);
+      to += filled;
+      filled = 0;
+    };
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto bytes = static_cast<std::size_t>(pieces[i].bytes);
+      if (filled + bytes > kStagingBytes) flush();
+      if (bytes > kStagingBytes) {
+        read(pieces[i].address, to, pieces[i].bytes);
+        to += bytes;
+      } else if (bytes > 0) {
+        checked(cudaMemcpyAsync(staged + filled, pointer(pieces[i].address), bytes,
+                                cudaMemcpyDeviceToHost, stream_),
+                "cudaMemcpy from the device");
+        filled += bytes;
+      }
+    }
+    flush();
+  }
   void synchronize(const char* what) override { checked(cudaStreamSynchronize(stream_), what); }
 
   void begin_capture() override {
@@ -205,7 +231,7 @@ class Device0 final : public Runtime {
   Kernels& kernels() override { return kernels_; }
 
  private:
-  struct Piece {
+  struct Mapping {
     CUmemGenericAllocationHandle handle = 0;
     std::int64_t bytes = 0;
   };
@@ -219,7 +245,7 @@ class Device0 final : public Runtime {
   CUmemLocation location_{};
   CUmemAllocationProp prop_{};
   std::int64_t granularity_ = 0;
-  std::map<std::uint64_t, Piece> mapped_;
+  std::map<std::uint64_t, Mapping> mapped_;
   std::map<std::uint64_t, std::size_t> reserved_;
   std::map<Graph, cudaGraphExec_t> graphs_;
   Graph last_graph_ = 0;
@@ -239,6 +265,7 @@ warmgate_cuda_open(int index, char* error, unsigned long size) {
     if (status != cudaSuccess) throw std::runtime_error(cudaGetErrorString(status));
     if (index >= count)
       throw std::runtime_error("device " + std::to_string(index) + " of " + std::to_string(count));
+    warmgate::kernels::cuda::open_cublaslt_early();
     return new warmgate::kernels::cuda::Device0(index);
   } catch (const std::exception& e) {
     if (size > 0) std::snprintf(error, size, "%s", e.what());

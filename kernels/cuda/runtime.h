@@ -11,6 +11,7 @@
 
 #include "kernels/cuda/fault.h"
 #include "kernels/kernels.h"
+#include "kernels/piece.h"
 
 namespace warmgate::kernels::cuda {
 
@@ -51,6 +52,8 @@ class Runtime {
   virtual void write(std::uint64_t address, const void* from, std::int64_t bytes) = 0;
   /// Waits for everything asked for before.
   virtual void read(std::uint64_t address, void* to, std::int64_t bytes) = 0;
+  /// The pieces' bytes one behind the other, with one wait for as many as there is room for.
+  virtual void gather(const Piece* pieces, std::size_t count, std::byte* to) = 0;
   /// Waits, and throws DeviceFault naming `what` where something since the last wait failed.
   virtual void synchronize(const char* what) = 0;
 

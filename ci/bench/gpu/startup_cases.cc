@@ -123,7 +123,7 @@ void seeds_gate(Bench& bench) {
     times.push_back(us_since(begin));
   }
   Result r;
-  r.name = "gate of both seeds, warm cache";
+  r.name = "gate of both seeds, A and B, warm cache";
   r.time = summary(times);
   r.reference_us = 421e6;
   r.peer = "one real start, vLLM#50693";

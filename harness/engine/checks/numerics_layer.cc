@@ -4,7 +4,6 @@
 
 #include "harness/engine/checks/numerics.h"
 #include "harness/engine/checks/read.h"
-#include "harness/engine/ops/cpu_threads.h"
 #include "harness/engine/ops/decoder.h"
 #include "harness/engine/ops/output_projection.h"
 #include "kernels/reference/layer.h"
@@ -32,16 +31,6 @@ std::string_view product_name(std::string_view kernel) {
   }
   if (kernel.starts_with("stand_in.")) kernel.remove_prefix(9);
   return kernel;
-}
-
-/// reference::project, its outputs shared out to the cores.
-reference::Vector project_large(reference::View x, const reference::Matrix& w) {
-  reference::Vector out(static_cast<std::size_t>(w.rows));
-  ops::host::share_rows(w.rows, 1, w.rows * w.cols, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t o = begin; o < end; ++o)
-      out[static_cast<std::size_t>(o)] = reference::dot(x, w.row(o));
-  });
-  return out;
 }
 
 reference::Vector at(reference::View row, const std::vector<std::int64_t>& columns) {
@@ -203,17 +192,15 @@ void Numerics::after(const LayerRef& layer, const ops::Moe& op) {
   large_mlp_phase_ = recorder_.phase();
   check("gated_mlp", layer, [&](Comparison& c) {
     const Tensor& down = op.shared_w2.present() ? op.shared_w2 : op.w2;
-    Rows all(static_cast<std::size_t>(up.dim(up.rank - 2)));
-    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
     const Rows columns = spread(op.y.last(), most(kColumns), salt(layer));
-    const Matrix gate_up = weight_rows(up, all), downs = weight_rows(down, columns);
+    const Matrix downs = weight_rows(down, columns);
     // The one product that needs a whole matrix for a row: sampled, one row.
     const auto few = static_cast<std::int64_t>(tokens_.size());
     for (std::int64_t i = 0; i < few; ++i) {
       if (most(1) == 1 && i != step_number_ % few) continue;
       const std::int64_t t = tokens_[static_cast<std::size_t>(i)];
       // Every product between input and output is a tensor of its own, rounded to bf16.
-      const Vector inner = reference::bf16(project_large(row_of(op.x, t), gate_up));
+      const Vector inner = reference::bf16(project_stored(row_of(op.x, t), up));
       const Vector hidden = reference::bf16(reference::silu_and_mul(inner));
       row(c, at(row_of(op.y, t), columns), reference::project(hidden, downs));
     }

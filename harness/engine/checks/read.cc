@@ -1,16 +1,8 @@
 #include "harness/engine/checks/read.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstring>
-#include <stdexcept>
-#include <string>
 
-#include "harness/engine/ops/cpu_threads.h"
-#include "harness/engine/ops/device.h"
-#include "harness/engine/ops/gemm.h"
-#include "kernels/reference/number.h"
+#include "harness/engine/checks/read_values.h"
 
 namespace warmgate::engine::checks {
 
@@ -20,86 +12,23 @@ using reference::Vector;
 
 namespace {
 
-template <class T>
-T load(const std::byte* at) {
-  T out;
-  std::memcpy(&out, at, sizeof out);
-  return out;
-}
-
-/// Bytes at an address, on the host as long as this lives.
-class Look {
- public:
-  Look(std::uint64_t address, std::int64_t bytes) : data_(look_at(address, bytes, copy_)) {}
-  const std::byte* data() const { return data_; }
-
- private:
-  std::vector<std::byte> copy_;
-  const std::byte* data_;
-};
-
-std::uint64_t offset(std::int64_t bytes) { return static_cast<std::uint64_t>(bytes); }
-
-double bf16_at(const std::byte* at) {
-  const std::uint32_t bits = std::uint32_t{load<std::uint16_t>(at)} << 16;
-  float out;
-  std::memcpy(&out, &bits, sizeof out);
-  return out;
-}
-
-using Table = std::array<double, 256>;
-template <class Value>
-Table table_of(Value&& value) {
-  Table out;
-  for (std::size_t code = 0; code < out.size(); ++code) {
-    out[code] = value(static_cast<std::uint8_t>(code));
-  }
-  return out;
-}
-const Table& e4m3() {
-  static const Table table = table_of(reference::e4m3_value);
-  return table;
-}
-const Table& ue8m0() {
-  static const Table table = table_of(reference::ue8m0_value);
-  return table;
-}
-const Table& e2m1() {
-  static const Table table = table_of(reference::e2m1_value);
-  return table;
-}
-double in_table(const Table& table, std::byte code) {
-  return table[std::to_integer<std::size_t>(code)];
-}
-
-double value_at(DType dtype, const std::byte* row, std::int64_t i) {
-  switch (dtype) {
-    case DType::kBf16:
-      return bf16_at(row + 2 * i);
-    case DType::kFp32:
-      return load<float>(row + 4 * i);
-    case DType::kFp8:
-      return in_table(e4m3(), row[i]);
-    case DType::kI32:
-      return load<std::int32_t>(row + 4 * i);
-    default:
-      throw std::logic_error("a check reads " + std::string(to_string(dtype)));
-  }
-}
-
 std::int64_t row_elements(const Tensor& t) {
   return t.elements() / std::max<std::int64_t>(t.rows(), 1);
 }
 
-Look look_at_row(const Tensor& t, std::int64_t row) {
+Piece piece_of(const Tensor& t, std::int64_t row) {
+  if (row < 0 || row >= t.rows()) throw std::out_of_range("a check reads a row that is not there");
   return {t.address + offset(row * t.strides[0] * bits_of(t.dtype) / 8),
           (row_elements(t) * bits_of(t.dtype) + 7) / 8};
+}
+Look look_at_row(const Tensor& t, std::int64_t row) {
+  const Piece piece = piece_of(t, row);
+  return {piece.address, piece.bytes};
 }
 
 }  // namespace
 
 Vector row_of(const Tensor& t, std::int64_t row) {
-  if (row < 0 || row >= t.rows()) throw std::out_of_range("a check reads a row that is not there");
   Vector out(static_cast<std::size_t>(row_elements(t)));
   const Look at = look_at_row(t, row);
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -125,68 +54,12 @@ Vector fp4_row(const Tensor& t, const Tensor& scales, std::int64_t row) {
 
 Matrix rows_of(const Tensor& t, std::span<const std::int64_t> rows) {
   Matrix out(static_cast<std::int64_t>(rows.size()), row_elements(t));
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    out.set_row(static_cast<std::int64_t>(i), row_of(t, rows[i]));
-  }
-  return out;
-}
-
-Matrix weight_rows(const Tensor& w, std::span<const std::int64_t> rows, const Tensor& whole,
-                   std::int64_t index) {
-  const Tensor& matrix = whole.present() ? whole : w;
-  const std::int64_t in = w.last(), out_rows = w.dim(w.rank - 2);
-  // Dense, as weights are.
-  const std::uint64_t values = w.address + offset(index * out_rows * in * bits_of(w.dtype) / 8);
-  std::uint64_t scales = matrix.address + offset(matrix.payload_bytes());
-  const std::int64_t first =
-      static_cast<std::int64_t>(values - matrix.address) * 8 / bits_of(w.dtype) / in -
-      index * out_rows;
-  const std::int64_t columns = ceil_div(in, 128);
-  if (w.dtype == DType::kFp8) scales += offset(index * ceil_div(out_rows, 128) * columns);
-  Matrix out(static_cast<std::int64_t>(rows.size()), in);
-  // A whole matrix of fp8 in one look, where all its rows are wanted.
-  const bool whole_fp8 =
-      w.dtype == DType::kFp8 && static_cast<std::int64_t>(rows.size()) == out_rows;
-  const std::int64_t blocks = whole_fp8 ? (first + out_rows - 1) / 128 - first / 128 + 1 : 0;
-  const Look all(values, whole_fp8 ? out_rows * in : 0);
-  const Look all_scales(scales + offset(whole_fp8 ? first / 128 * columns : 0), blocks * columns);
-  if (whole_fp8) {
-    ops::host::share_rows(out.rows, 1, out.rows * in, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t r = begin; r < end; ++r) {
-        const std::int64_t row = rows[static_cast<std::size_t>(r)];
-        const std::byte* from = all.data() + row * in;
-        const std::byte* scale = all_scales.data() + ((first + row) / 128 - first / 128) * columns;
-        double* to = &out.at(r, 0);
-        for (std::int64_t i = 0; i < in; ++i)
-          to[i] = in_table(e4m3(), from[i]) * in_table(ue8m0(), scale[i / 128]);
-      }
-    });
-    return out;
-  }
-  for (std::size_t r = 0; r < rows.size(); ++r) {
-    const std::int64_t row = rows[r];
-    double* to = &out.at(static_cast<std::int64_t>(r), 0);
-    if (w.dtype == DType::kFp8) {
-      const Look from(values + offset(row * in), in);
-      const Look scale(scales + offset((first + row) / 128 * columns), columns);
-      for (std::int64_t i = 0; i < in; ++i) {
-        to[i] = in_table(e4m3(), from.data()[i]) * in_table(ue8m0(), scale.data()[i / 128]);
-      }
-    } else if (w.dtype == DType::kFp4) {
-      // Runs of 32 values over the whole tensor; rows are multiples of that.
-      const std::int64_t start = (index * out_rows + first + row) * in;
-      const Look from(matrix.address + offset(start / 2), in / 2);
-      const Look scale(scales + offset(start / 32), in / 32);
-      for (std::int64_t i = 0; i < in; ++i) {
-        const auto pair = std::to_integer<unsigned>(from.data()[i / 2]);
-        const unsigned nibble = i % 2 == 0 ? pair % 16 : pair / 16;
-        to[i] = e2m1()[nibble] * in_table(ue8m0(), scale.data()[i / 32]);
-      }
-    } else {
-      const std::int64_t bytes = in * bits_of(w.dtype) / 8;
-      const Look from(values + offset(row * bytes), bytes);
-      for (std::int64_t i = 0; i < in; ++i) to[i] = value_at(w.dtype, from.data(), i);
-    }
+  std::vector<Piece> pieces;
+  for (const std::int64_t row : rows) pieces.push_back(piece_of(t, row));
+  const Looks at(pieces);
+  for (std::int64_t i = 0; i < out.rows; ++i) {
+    for (std::int64_t k = 0; k < out.cols; ++k)
+      out.at(i, k) = value_at(t.dtype, at[static_cast<std::size_t>(i)], k);
   }
   return out;
 }
@@ -196,9 +69,11 @@ std::int64_t poisoned(const Tensor& t, std::int64_t rows, std::int64_t most) {
   rows = std::min(rows, t.rows());
   const std::int64_t every = std::max<std::int64_t>(1, ceil_div(rows * width, most));
   std::int64_t count = 0;
-  for (std::int64_t row = 0; row < rows; row += every) {
-    const Look look = look_at_row(t, row);
-    const std::byte* at = look.data();
+  std::vector<Piece> pieces;
+  for (std::int64_t row = 0; row < rows; row += every) pieces.push_back(piece_of(t, row));
+  const Looks looks(pieces);
+  for (std::size_t piece = 0; piece < pieces.size(); ++piece) {
+    const std::byte* at = looks[piece];
     for (std::int64_t i = 0; i < width; ++i) {
       switch (t.dtype) {
         case DType::kBf16:

@@ -28,6 +28,9 @@ reference::Vector fp4_row(const Tensor& tensor, const Tensor& scales, std::int64
 reference::Matrix weight_rows(const Tensor& w, std::span<const std::int64_t> rows,
                               const Tensor& whole = {}, std::int64_t index = 0);
 
+/// x · wᵀ with all rows of a stored weight, shared out to the cores; no row outlives its sum.
+reference::Vector project_stored(reference::View x, const Tensor& w);
+
 /// Elements that are no number, of bf16, fp32 and fp8 tensors: what fresh memory is filled with
 /// reads as one. Looks at the first `rows` rows; past `most` elements at every n-th row only.
 std::int64_t poisoned(const Tensor& tensor, std::int64_t rows, std::int64_t most);

@@ -62,6 +62,9 @@ class Cuda final : public Device {
   void read(std::uint64_t address, std::span<std::byte> to) const override {
     runtime_->read(address, to.data(), static_cast<std::int64_t>(to.size()));
   }
+  void gather(std::span<const Piece> pieces, std::byte* to) const override {
+    runtime_->gather(pieces.data(), pieces.size(), to);
+  }
   void write(std::uint64_t address, std::span<const std::byte> from) const override {
     runtime_->write(address, from.data(), static_cast<std::int64_t>(from.size()));
   }

@@ -105,4 +105,45 @@ const std::byte* look_at(std::uint64_t address, std::int64_t bytes,
   return buffer.data();
 }
 
+void Device::gather(std::span<const Piece> pieces, std::byte* to) const {
+  for (const Piece& piece : pieces) {
+    read(piece.address, {to, static_cast<std::size_t>(piece.bytes)});
+    to += piece.bytes;
+  }
+}
+
+std::vector<const std::byte*> look_at(std::span<const Piece> pieces,
+                                      std::vector<std::byte>& buffer) {
+  std::vector<const std::byte*> out;
+  out.reserve(pieces.size());
+  const Device* far = opened_cuda();
+  if (far == nullptr) {
+    for (const Piece& piece : pieces)
+      out.push_back(reinterpret_cast<const std::byte*>(piece.address));
+    return out;
+  }
+  std::vector<Piece> copies;
+  std::vector<std::int64_t> places;  // of each piece in the buffer
+  std::int64_t filled = 0;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const Piece& piece = pieces[i];
+    if (i > 0 && piece.address == pieces[i - 1].address && piece.bytes == pieces[i - 1].bytes) {
+      places.push_back(places.back());
+      continue;
+    }
+    if (!copies.empty() &&
+        copies.back().address + static_cast<std::uint64_t>(copies.back().bytes) == piece.address) {
+      copies.back().bytes += piece.bytes;
+    } else {
+      copies.push_back(piece);
+    }
+    places.push_back(filled);
+    filled += piece.bytes;
+  }
+  buffer.resize(static_cast<std::size_t>(filled));
+  far->gather(copies, buffer.data());
+  for (const std::int64_t place : places) out.push_back(buffer.data() + place);
+  return out;
+}
+
 }  // namespace warmgate::engine

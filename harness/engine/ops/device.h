@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/piece.h"
+
 namespace warmgate::kernels {
 class Kernels;  // kernels/kernels.h
 namespace cuda {
@@ -20,6 +22,8 @@ class Runtime;  // kernels/cuda/runtime.h
 }  // namespace warmgate::kernels
 
 namespace warmgate::engine {
+
+using kernels::Piece;
 
 /// What memory holds that nobody has written yet.
 enum class Fresh : std::uint8_t {
@@ -69,6 +73,8 @@ class Device {
   /// Copies, after all ops so far. Nothing where nothing is executed. write() is done with the
   /// host's bytes when it returns.
   virtual void read(std::uint64_t address, std::span<std::byte> to) const = 0;
+  /// The pieces' bytes one behind the other.
+  virtual void gather(std::span<const Piece> pieces, std::byte* to) const;
   virtual void write(std::uint64_t address, std::span<const std::byte> from) const = 0;
   virtual void fill(std::uint64_t address, std::int64_t bytes, std::uint8_t value) const = 0;
   /// All ops so far are done. Throws what one of them failed with, as a fault of `what`.
@@ -94,5 +100,9 @@ const Device& accounting_device();
 /// Bytes at an address of whichever device this process uses, for the host to look at: where they
 /// lie if it can read them there, else copied into `buffer`.
 const std::byte* look_at(std::uint64_t address, std::int64_t bytes, std::vector<std::byte>& buffer);
+/// Of several pieces at once, in their order. Pieces that follow each other in memory, or are the
+/// same, are one copy.
+std::vector<const std::byte*> look_at(std::span<const Piece> pieces,
+                                      std::vector<std::byte>& buffer);
 
 }  // namespace warmgate::engine

@@ -79,9 +79,10 @@ class Executor {
     }
   }
 
-  /// A copy from the host: checked and accounted like an op, but no launch.
+  /// A copy from the host: checked and accounted like an op, but no launch. `there`: the device has
+  /// these contents already.
   template <class P>
-  void copy(const LayerRef& layer, std::string_view what, const P& op) {
+  void copy(const LayerRef& layer, std::string_view what, const P& op, bool there = false) {
     if (Reason reason = can_run(op)) [[unlikely]]
       refuse(layer, what, *reason);
     Cost cost = account(op);
@@ -90,7 +91,7 @@ class Executor {
     if (pass_ != nullptr && pass_->inside())
       throw std::logic_error(std::string(what) + ": a copy from the host inside a graph");
     drain();
-    if (device_.executes()) run(op, device_);
+    if (device_.executes() && !there) run(op, device_);
   }
 
   /// Waits for every op so far. Throws DeviceFault naming those of which one failed.

@@ -44,6 +44,7 @@ class NotedRuntime : public kernels::cuda::Runtime {
   }
   void write(std::uint64_t, const void*, std::int64_t) override {}
   void read(std::uint64_t, void*, std::int64_t) override {}
+  void gather(const kernels::Piece*, std::size_t, std::byte*) override {}
   void synchronize(const char*) override {}
   void begin_capture() override { calls.push_back("begin"); }
   kernels::cuda::Graph end_capture() override {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "kernels/cuda/launch.h"
@@ -252,6 +253,9 @@ Key key_of(int device, const Product& p, std::size_t workspace) {
 
 const std::string& cublaslt_note() { return library().note; }
 bool have_cublaslt() { return library().usable; }
+void open_cublaslt_early() {
+  static const std::jthread opener([] { library(); });
+}
 
 bool multiply(const Product& p, void* workspace, std::size_t workspace_bytes, cudaStream_t stream) {
   Library& lt = library();

@@ -24,6 +24,9 @@ struct Product {
 /// Where it was found, or why there is none. WARMGATE_CUBLASLT names a file, or none.
 const std::string& cublaslt_note();
 bool have_cublaslt();
+/// Begins to open it, on a thread of its own: it takes a tenth of a second, in which a device can
+/// be opened. The process's end waits for it.
+void open_cublaslt_early();
 
 /// Enqueues the product. False where cuBLASLt has no kernel for it. Addresses and rows are
 /// multiples of 16 bytes. The kernel is chosen once for all numbers of tokens between two powers of
