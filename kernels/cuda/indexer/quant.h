@@ -7,7 +7,8 @@
 
 namespace warmgate::kernels::cuda {
 
-/// Any heads. iq, weights, q aligned as their elements are; 8 and 4 bytes make it fast.
+/// Any heads. iq, weights, q aligned as their elements are; 16 bytes for iq and cos_sin and 8 for q
+/// make it fast.
 Reason can_run(const cpu::IndexerQuant& p, const Launch& launch);
 void run(const cpu::IndexerQuant& p, const Launch& launch);
 

@@ -10,6 +10,14 @@ namespace {
 using cpu::IndexFormat;
 constexpr IndexFormat kFormats[] = {IndexFormat::kFp8, IndexFormat::kMxfp4};
 
+// Codes of NaN differ in their sign, which nobody reads.
+std::vector<std::uint8_t> without_nan_signs(std::vector<std::uint8_t> codes, IndexFormat format) {
+  for (auto& c : codes) {
+    if (format == IndexFormat::kFp8 && (c & 0x7F) == 0x7F) c = 0x7F;
+  }
+  return codes;
+}
+
 TEST_F(IndexerTest, QueriesHaveTheBitsOfTheCpu) {
   TestLaunch launch(1 << 20);
   std::vector<float> cos_sin(512 * 64);
@@ -25,6 +33,9 @@ TEST_F(IndexerTest, QueriesHaveTheBitsOfTheCpu) {
         for (std::int64_t i = 0; i < 128; ++i) {
           auto& v = iq[static_cast<std::size_t>(r * 128 + i)];
           v = cpu::to_bf16(cpu::to_float(v) * (r % 11 == 3 ? 0.0F : size));
+        }
+        if (r % 13 == 5) {  // NaN does not count for the scale
+          iq[static_cast<std::size_t>(r * 128 + below(128))] = below(2) == 0 ? 0x7FC1 : 0xFFC0;
         }
       }
       std::vector<std::int64_t> positions(static_cast<std::size_t>(tokens));
@@ -54,7 +65,9 @@ TEST_F(IndexerTest, QueriesHaveTheBitsOfTheCpu) {
            d_w.data()};
       ASSERT_FALSE(can_run(p, launch.get()));
       run(p, launch.get());
-      ASSERT_EQ(first_difference(d_q.read(), q), -1) << tokens << " tokens, " << heads << " heads";
+      ASSERT_EQ(
+          first_difference(without_nan_signs(d_q.read(), format), without_nan_signs(q, format)), -1)
+          << tokens << " tokens, " << heads << " heads";
       ASSERT_EQ(first_difference(d_scales.read(), scales), -1);
       ASSERT_EQ(first_difference(d_w.read(), w), -1);
       ASSERT_EQ(d_q.overrun() + d_scales.overrun() + d_w.overrun(), 0);

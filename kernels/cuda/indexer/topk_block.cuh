@@ -1,4 +1,4 @@
-// Parts of the selection: ranks that order like the scores, a scan over a block, and the digit of a
+// Parts of the selection: ranks that order like the scores, a scan over a block, and the bin of a
 // histogram in which the wanted rank lies.
 #pragma once
 
@@ -27,15 +27,9 @@ __device__ __forceinline__ uint32_t scan_block(uint32_t value, uint32_t* sums, u
   }
   if (lane == 31) sums[warp] = inclusive;
   __syncthreads();
-  uint32_t before = inclusive - value;
-  total = 0;
-#pragma unroll
-  for (int i = 0; i < kThreads / 32; ++i) {
-    const uint32_t sum = sums[i];
-    before += i < warp ? sum : 0;
-    total += sum;
-  }
-  return before;
+  const uint32_t sum = lane < kThreads / 32 ? sums[lane] : 0;
+  total = __reduce_add_sync(0xFFFFFFFFu, sum);
+  return __reduce_add_sync(0xFFFFFFFFu, lane < warp ? sum : 0) + inclusive - value;
 }
 
 constexpr int kBins = 2048;
@@ -48,26 +42,41 @@ struct Found {
   uint32_t bin, above, in_bin;  // counts of elements in higher bins and in this one
 };
 
-/// The bin with the `wanted`-th largest (1 first) of all counted. Ends with a barrier; `found` and
-/// `sums` are shared memory.
+/// The score that ranks lowest of those with `bin` as their first digit, or a lower one; no NaN.
+__device__ __forceinline__ float edge_of(uint32_t bin) {
+  const uint32_t rank = bin << 21;
+  if (rank <= 0x00800000u) return __uint_as_float(0xFF800000u);
+  return __uint_as_float((rank >> 31) != 0 ? rank & 0x7FFFFFFFu : ~rank);
+}
+
+/// The bin with the `wanted`-th largest (1 first) of all counted; in_bin 0 if there are fewer. All
+/// have counted before a barrier; ends with one. `bins` is aligned to 16 bytes; `found` and `sums`
+/// are shared memory.
 template <int kThreads>
 __device__ __forceinline__ Found find_bin(const uint32_t* bins, uint32_t wanted, uint32_t* sums,
                                           Found* found) {
-  constexpr int kEach = kBins / kThreads;
-  uint32_t counts[kEach], sum = 0;
-  const int top = kBins - 1 - static_cast<int>(threadIdx.x) * kEach;  // descending
-#pragma unroll
-  for (int i = 0; i < kEach; ++i) {
-    counts[i] = bins[top - i];
-    sum += counts[i];
+  constexpr int kEach = kBins / kThreads;  // bins a thread, the first one has the highest
+  static_assert(kEach == 2 || kEach == 4);
+  if (threadIdx.x == 0) *found = {0, 0, 0};
+  const int low = kBins - (static_cast<int>(threadIdx.x) + 1) * kEach;
+  uint32_t counts[kEach];
+  if constexpr (kEach == 4) {
+    const uint4 four = *reinterpret_cast<const uint4*>(bins + low);
+    counts[0] = four.w, counts[1] = four.z, counts[2] = four.y, counts[3] = four.x;
+  } else {
+    const uint2 two = *reinterpret_cast<const uint2*>(bins + low);
+    counts[0] = two.y, counts[1] = two.x;
   }
+  uint32_t sum = 0;
+#pragma unroll
+  for (int i = 0; i < kEach; ++i) sum += counts[i];
   uint32_t total;
   uint32_t above = scan_block<kThreads>(sum, sums, total);
   if (above < wanted && above + sum >= wanted) {
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
       if (above < wanted && above + counts[i] >= wanted) {
-        *found = {static_cast<uint32_t>(top - i), above, counts[i]};
+        *found = {static_cast<uint32_t>(low + kEach - 1 - i), above, counts[i]};
       }
       above += counts[i];
     }

@@ -10,7 +10,7 @@ namespace {
 constexpr int kThreads = 1024;
 
 __global__ void __launch_bounds__(kThreads) topk_general_kernel(const cpu::TopkPerRow p) {
-  __shared__ uint32_t bins[kBins];
+  __shared__ __align__(16) uint32_t bins[kBins];
   __shared__ uint32_t sums[2][kThreads / 32];
   __shared__ Found found;
   const int64_t token = blockIdx.x;

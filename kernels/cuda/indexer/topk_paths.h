@@ -13,5 +13,8 @@ void run_general(const cpu::TopkPerRow& p, const Launch& launch);
 /// 16-byte addresses and have at most 262144 columns.
 Reason fits_cluster(const cpu::TopkPerRow& p, const Launch& launch);
 void run_cluster(const cpu::TopkPerRow& p, const Launch& launch);
+/// The same for rows of at most 16384 columns, of which a block takes many: run_cluster()'s way
+/// with long rows that are more than the multiprocessors.
+void run_rows(const cpu::TopkPerRow& p, const Launch& launch);
 
 }  // namespace warmgate::kernels::cuda::topk

@@ -93,6 +93,36 @@ TEST_F(TopkTest, ClustersHaveTheBitsOfTheCpu) {
   compare(1, 2048, 262144, true, run_it);
 }
 
+// Each way to share a row among blocks once, and few rows: what a sanitizer can follow.
+TEST_F(TopkTest, AFewRowsOnClusters) {
+  TestLaunch launch(1 << 20);
+  WG_NEEDS_HOPPER(launch.get());
+  Launch chip = launch.get();
+  const auto run_it = [&](const cpu::TopkPerRow& p) { topk::run_cluster(p, chip); };
+  chip.multiprocessors = 8;
+  compare(2, 512, 9000, false, run_it);   // four blocks
+  compare(4, 512, 9000, false, run_it);   // two
+  compare(4, 512, 20000, false, run_it);  // two, as one is not enough
+  chip.multiprocessors = 1;
+  compare(5, 100, 4096, false, run_it);  // one
+  compare(5, 600, 8000, false, run_it);
+}
+
+// Two blocks take many rows in turn, some of which they need not read.
+TEST_F(TopkTest, RowsInTurnHaveTheBitsOfTheCpu) {
+  TestLaunch launch(1 << 20);
+  WG_NEEDS_HOPPER(launch.get());
+  Launch chip = launch.get();
+  chip.multiprocessors = 1;
+  const auto run_it = [&](const cpu::TopkPerRow& p) {
+    ASSERT_FALSE(topk::fits_cluster(p, chip));
+    topk::run_cluster(p, chip);
+  };
+  for (const std::int64_t topk : {1, 512, 1024, 2048}) {
+    compare(30, topk, 8200 + 4 * below(2047), below(2) == 0, run_it);
+  }
+}
+
 TEST_F(TopkTest, ShortContexts) {
   TestLaunch launch(1 << 20);
   const std::int64_t topk = 512, stride = 515;
