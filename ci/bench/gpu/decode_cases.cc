@@ -10,6 +10,7 @@ namespace warmgate::bench {
 namespace {
 
 using kernels::cpu::SparseDecode;
+using kernels::cuda::DecodeSplit;
 
 constexpr std::int64_t kRows = 64, kPageBytes = 37440;
 constexpr std::int64_t kSlots = std::int64_t{1} << 19;  // 306 MB of pages
@@ -87,7 +88,8 @@ struct Set {
   Memory q, out, indices, extra, lens, extra_lens, sink;
 };
 
-void measure(Bench& bench, const Cache& cache, const Shape& s, int splits) {
+// cluster 0: as run() decides.
+void measure(Bench& bench, const Cache& cache, const Shape& s, const DecodeSplit& split) {
   const double keys = static_cast<double>(s.tokens * (s.width + s.extra_width));
   const double bytes = keys * 584 + 2048.0 * static_cast<double>(s.tokens * s.heads);
   const int count = static_cast<int>(std::min(16.0, std::max(4.0, 240e6 / bytes)));
@@ -104,16 +106,19 @@ void measure(Bench& bench, const Cache& cache, const Shape& s, int splits) {
       p.extra = cache.pages(), p.extra_indices = set.extra.as<std::int32_t>();
       p.extra_lens = set.extra_lens.as<std::int32_t>();
     }
-    if (splits == 0) return kernels::cuda::run(p, bench.launch());
-    kernels::cuda::run_hopper_decode(p, bench.launch(), {splits, 1});
+    if (split.cluster == 0) return kernels::cuda::run(p, bench.launch());
+    kernels::cuda::run_hopper_decode(p, bench.launch(), split);
   };
   Result r;
   r.name = std::string("decode ") + s.name;
-  if (splits > 0) r.name += ", " + std::to_string(splits) + " splits";
+  if (split.cluster > 0) {
+    r.name += ", " + std::to_string(split.groups * split.cluster) + " splits";
+    if (split.groups > 1) r.name += " in " + std::to_string(split.groups) + " groups";
+  }
   r.time = bench.time(count, call);
   r.bytes = bytes;
   r.flops = 2.0 * keys * static_cast<double>(s.heads) * 1024;
-  if (splits == 0) {
+  if (split.cluster == 0) {
     r.reference_us = s.reference_us, r.must_us = s.must_us, r.aim_us = s.aim_us;
     if (s.reference_us > 0) r.peer = "FlashMLA 9241ae3, published";
   }
@@ -133,15 +138,19 @@ constexpr Shape kShapes[] = {
 
 void all(Bench& bench) {
   const Cache cache(7);
-  for (const Shape& s : kShapes) measure(bench, cache, s, 0);
+  for (const Shape& s : kShapes) measure(bench, cache, s, {0, 1});
 }
 
-// Each number of splits: what decode_splits() is fitted to.
+// Each number of splits: what decode_split() is fitted to.
 void by_splits(Bench& bench) {
   if (bench.launch().arch != 90) return;
   const Cache cache(7);
   for (const int i : {0, 1, 2, 3}) {
-    for (const int splits : {1, 2, 3, 4, 5, 8}) measure(bench, cache, kShapes[i], splits);
+    for (const int splits : {1, 2, 3, 4, 5, 8, 10, 16}) {
+      if (splits <= kernels::cuda::kAlwaysInCluster || kernels::cuda::places_large_clusters())
+        measure(bench, cache, kShapes[i], {splits, 1});
+    }
+    if (i == 0) measure(bench, cache, kShapes[i], {5, 2});
   }
 }
 

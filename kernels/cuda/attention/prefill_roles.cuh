@@ -31,8 +31,10 @@ struct Shared {
   Barrier weighed[kStages], summed[kStages];  // weights are there; have been used
 };
 constexpr int kFullArrivals = 128 + 1;  // copies of each thread, and `keys`
-constexpr int kEmptyArrivals = 8;       // warps of both sums; of score twice, for queries
-constexpr int kWeighedArrivals = 4, kSummedArrivals = 8;  // warps
+// All threads of a part arrive, not one lane a warp behind __syncwarp(): racecheck follows the
+// former only, and it costs nothing (sparse_prefill.md).
+constexpr int kEmptyArrivals = 256;  // both sums; score twice, for queries
+constexpr int kWeighedArrivals = 128, kSummedArrivals = 256;
 
 /// A place in a ring of kCount, and the parity of its present round.
 template <int kCount>

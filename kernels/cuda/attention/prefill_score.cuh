@@ -86,7 +86,8 @@ __device__ __forceinline__ void score(const cpu::SparsePrefill& p, Shared& s, in
     }
     fence_proxy();
     named_sync(kScoreBarrier, 128);
-    if (lane < 2) arrive(&s.empty[slot.at]);
+    arrive(&s.empty[slot.at]);
+    arrive(&s.empty[slot.at]);
     slot.next();
     Row a, b;
     // Weights that are there, but not announced yet: sums would compete with the next product,
@@ -94,7 +95,7 @@ __device__ __forceinline__ void score(const cpu::SparsePrefill& p, Shared& s, in
     bool owed = false;
     for (int at = 0; at < item.length; at += kRows) {
       if (owed && !is_over(&s.full[slot.at], slot.parity)) {
-        if (lane == 0) arrive(&s.weighed[stage.at ^ 1]);
+        arrive(&s.weighed[stage.at ^ 1]);
         owed = false;
       }
       wait(&s.full[slot.at], slot.parity);
@@ -113,7 +114,7 @@ __device__ __forceinline__ void score(const cpu::SparsePrefill& p, Shared& s, in
       wgmma_commit();
       const uint32_t low = s.keys[slot.at][0], high = s.keys[slot.at][1];
       wgmma_wait<1>();
-      if (owed && lane == 0) arrive(&s.weighed[stage.at ^ 1]);
+      if (owed) arrive(&s.weighed[stage.at ^ 1]);
       owed = false;
       wgmma_wait<0>();
       hold(d);
@@ -145,9 +146,8 @@ __device__ __forceinline__ void score(const cpu::SparsePrefill& p, Shared& s, in
         if (lane % 4 == 0) s.finish[stage.at][row] = fa, s.finish[stage.at][row + 8] = fb;
       }
       fence_proxy();
-      __syncwarp();
       owed = at + kRows < item.length;
-      if (!owed && lane == 0) arrive(&s.weighed[stage.at]);
+      if (!owed) arrive(&s.weighed[stage.at]);
       slot.next();
       stage.next();
     }

@@ -110,11 +110,8 @@ __device__ __forceinline__ void sum(const cpu::SparsePrefill& p, Shared& s, int 
       wgmma_wait<0>();
       hold(d[0]);
       hold(d[1]);
-      __syncwarp();
-      if (lane == 0) {
-        arrive(&s.empty[slot.at]);
-        arrive(&s.summed[stage.at]);
-      }
+      arrive(&s.empty[slot.at]);
+      arrive(&s.summed[stage.at]);
       slot.next();
       stage.next();
     }

@@ -40,16 +40,21 @@ DecodeSplit decode_split(const cpu::SparseDecode& p, const Launch& launch) {
   const auto consider = [&](const DecodeSplit& split) {
     const std::int64_t parts = split.cluster * split.groups;
     if (parts > steps || decode_scratch_bytes(p, split) > launch.scratch_bytes) return;
-    const std::int64_t at_once = std::max(1, launch.multiprocessors / split.cluster);
-    const double waves = static_cast<double>((units * split.groups + at_once - 1) / at_once);
+    // Clusters do not cross the GPU's clusters of multiprocessors, 16 or a few more each.
+    const std::int64_t at_once =
+        split.cluster == 1 ? std::max(1, launch.multiprocessors)
+                           : std::max(1, launch.multiprocessors / 16 * (16 / split.cluster));
+    const std::int64_t turns = (units * split.groups + at_once - 1) / at_once;
+    const double waves = static_cast<double>(turns);
     const double time = waves * (kBlock + kStep * static_cast<double>((steps + parts - 1) / parts) +
                                  (split.cluster > 1 ? kMerge : 0)) +
                         (split.groups > 1 ? kCombine : 0);
     if (time < least) least = time, best = split;
   };
-  for (int cluster = 1; cluster <= kMostInCluster; ++cluster) consider({cluster, 1});
-  for (int groups = 2; units * groups * kMostInCluster <= launch.multiprocessors; ++groups)
-    consider({kMostInCluster, groups});
+  const int most = places_large_clusters() ? kMostInCluster : kAlwaysInCluster;
+  for (int cluster = 1; cluster <= most; ++cluster) consider({cluster, 1});
+  for (int groups = 2; units * groups * kAlwaysInCluster <= launch.multiprocessors; ++groups)
+    consider({kAlwaysInCluster, groups});
   return best;
 }
 

@@ -22,7 +22,7 @@ __device__ __forceinline__ uint32_t pack(float low, float high) {
 
 // q of the tile's heads into shared memory; zeros for heads that are not there. Consumers.
 __device__ __forceinline__ void load_q(const DecodeParams& p, const Work& work, Shared& shared,
-                                       int thread) {
+                                       int thread, uint32_t parity) {
   const uint16_t* q = p.q + work.row(p) * kDim;
 #pragma unroll 4
   for (int i = thread; i < kHeads * kDim / 8; i += kConsumers) {
@@ -33,12 +33,17 @@ __device__ __forceinline__ void load_q(const DecodeParams& p, const Work& work, 
   copy_async_commit();
   copy_async_wait<0>();
   fence_proxy();
-  named_sync(kConsumersMeet, kConsumers);
+  arrive(&shared.q_there);
+  wait(&shared.q_there, parity);
 }
 
 // Scores of heads × keys of one step: started, not awaited.
-__device__ __forceinline__ void start_scores(float (&scores)[32], const Shared& shared, int stage) {
+__device__ __forceinline__ void start_scores(float (&scores)[32], Shared& shared, int done) {
+  const int stage = done % kStages;
   const uint64_t q = k_major(shared.q), keys = k_major(shared.keys[stage]);
+  wait(&shared.full[stage], done / kStages & 1);
+  cuda::hold(scores);
+  wgmma_fence();
 #pragma unroll
   for (int i = 0; i < kDim / 16; ++i) {
     const uint32_t at = i / 4 * kTileBytes + i % 4 * 32;
@@ -128,28 +133,73 @@ __device__ __forceinline__ void scale_sums(Sums& sums, const float (&decay)[2]) 
   }
 }
 
-// Warpgroup 0. Leaves tops and totals in shared memory.
+// 1 / (total + e^sink), both relative to `top` (base 2); 0 says zeros: no key, or a sink of +inf.
+__device__ __forceinline__ float inverse_total(float sink, End end) {
+  if (end.y == 0.0F || sink == kInfinity) return 0.0F;
+  return 1.0F / (end.y + exp2f(sink * 1.4426950408889634F - end.x));
+}
+__device__ __forceinline__ float sink_of(const DecodeParams& p, const Work& work, int head) {
+  return head < work.heads ? __ldg(p.sink + work.first_head + head) : 0.0F;
+}
+
+__device__ __forceinline__ void write_remote(End* shared, uint32_t rank, End value) {
+  asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(cluster_address(shared, rank)),
+               "f"(value.x), "f"(value.y)
+               : "memory");
+}
+
+// Behind the last weights, warpgroup 0: the factors of the block's sums; in a cluster, what other
+// blocks need to find theirs.
+template <bool kCluster>
+__device__ __forceinline__ void end_softmax(const Work& work, Shared& shared, const Parts& parts,
+                                            int row, int lane, const Softmax& softmax,
+                                            const float (&sinks)[2]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    float total = softmax.total[r];
+    total += __shfl_xor_sync(~0u, total, 1);
+    total += __shfl_xor_sync(~0u, total, 2);
+    const End end = make_float2(softmax.top[r], total);
+    if constexpr (kCluster) {
+#pragma unroll
+      for (int i = 0; i < kMostInCluster; i += 4) {  // the lanes of a quad share the blocks
+        const int rank = i + lane % 4;
+        if (rank < parts.cluster) {
+          write_remote(&shared.ends[work.rank][row + 8 * r], rank, end);
+          arrive_at(&shared.ends_there, rank);
+        }
+      }
+    } else if (lane % 4 == 0) {
+      shared.factor[row + 8 * r] = inverse_total(sinks[r], end);
+    }
+  }
+  __syncwarp();  // products follow
+}
+
+// Warpgroup 0.
+template <bool kCluster>
 __device__ __forceinline__ void consume_with_softmax(const DecodeParams& p, const Work& work,
-                                                     Shared& shared, int thread, int before,
-                                                     Sums& sums) {
+                                                     Shared& shared, const Parts& parts, int thread,
+                                                     int before, Sums& sums) {
   const int warp = thread / 32, lane = thread % 32;
   const int row = 16 * warp + lane / 4;  // and row + 8
   const float scale_log2 = p.scale * 1.4426950408889634F;
+  float sinks[2] = {};
+  if constexpr (!kCluster) {
+    sinks[0] = sink_of(p, work, row), sinks[1] = sink_of(p, work, row + 8);
+  }
   Softmax softmax;
   for (int step = work.begin; step < work.end; ++step) {
     const int done = before + step - work.begin;
     const int stage = done % kStages;
-    wait(&shared.full[stage], done / kStages & 1);
     float scores[32] = {};
-    cuda::hold(scores);
-    wgmma_fence();
-    start_scores(scores, shared, stage);
+    start_scores(scores, shared, done);
     wgmma_wait<0>();
     cuda::hold(scores);
     float decay[2];
     uint32_t weights[4][4];
     weigh(scores, shared.valid[stage], scale_log2, softmax, decay, weights);
-    if (step > work.begin) named_sync(kWeightsRead, kConsumers);
+    wait(&shared.summed, (done & 1) ^ 1);
     if (lane % 4 == 0) {
       shared.decay[row] = decay[0];
       shared.decay[row + 8] = decay[1];
@@ -164,7 +214,11 @@ __device__ __forceinline__ void consume_with_softmax(const DecodeParams& p, cons
       }
     }
     fence_proxy();
-    named_arrive(kWeightsReady, kConsumers);
+    if (!kCluster && step + 1 == work.end)
+      end_softmax<false>(work, shared, parts, row, lane, softmax, sinks);
+    arrive(&shared.weighed);
+    if (kCluster && step + 1 == work.end)
+      end_softmax<true>(work, shared, parts, row, lane, softmax, sinks);
     if (step > work.begin) scale_sums(sums, decay);
     const uint64_t values = mn_major(shared.keys[stage], kTileBytes);
     hold(sums);
@@ -175,18 +229,10 @@ __device__ __forceinline__ void consume_with_softmax(const DecodeParams& p, cons
     wgmma_commit();
     wgmma_wait<0>();
     hold(sums);
-    if (lane == 0) arrive(&shared.empty[stage]);
+    arrive(&shared.empty[stage]);
   }
-#pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    float total = softmax.total[r];
-    total += __shfl_xor_sync(~0u, total, 1);
-    total += __shfl_xor_sync(~0u, total, 2);
-    if (lane % 4 == 0) {
-      shared.top[row + 8 * r] = softmax.top[r];
-      shared.total[row + 8 * r] = total;
-    }
-  }
+  if (kCluster && work.begin == work.end)
+    end_softmax<true>(work, shared, parts, row, lane, softmax, sinks);
 }
 
 // Warpgroup 1.
@@ -198,7 +244,7 @@ __device__ __forceinline__ void consume(const Work& work, Shared& shared, int th
     const int done = before + step - work.begin;
     const int stage = done % kStages;
     wait(&shared.full[stage], done / kStages & 1);
-    named_sync(kWeightsReady, kConsumers);
+    wait(&shared.weighed, done & 1);
     const float decay[2] = {shared.decay[row], shared.decay[row + 8]};
     if (step > work.begin) scale_sums(sums, decay);
     const uint64_t weights = k_major(shared.weights);
@@ -212,8 +258,8 @@ __device__ __forceinline__ void consume(const Work& work, Shared& shared, int th
     wgmma_commit();
     wgmma_wait<0>();
     hold(sums);
-    if (lane == 0) arrive(&shared.empty[stage]);
-    if (step + 1 < work.end) named_arrive(kWeightsRead, kConsumers);
+    arrive(&shared.empty[stage]);
+    arrive(&shared.summed);
   }
 }
 

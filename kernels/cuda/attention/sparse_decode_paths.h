@@ -16,7 +16,8 @@ void run_general_decode(const cpu::SparseDecode& p, const Launch& launch);
 struct DecodeSplit {
   int cluster = 1, groups = 1;
 };
-constexpr int kMostInCluster = 8;  // what every Hopper GPU can place
+constexpr int kMostInCluster = 16;
+constexpr int kAlwaysInCluster = 8;  // what every Hopper GPU can place
 
 /// Tiles of 64 heads of a token.
 inline std::int64_t decode_units(const cpu::SparseDecode& p) {
@@ -32,6 +33,8 @@ DecodeSplit decode_split(const cpu::SparseDecode& p, const Launch& launch);
 
 /// sm_90a: tensor cores, a unit's part a block. scale > 0.
 void run_hopper_decode(const cpu::SparseDecode& p, const Launch& launch, const DecodeSplit& split);
+/// Whether the device can place clusters of kMostInCluster blocks of it.
+bool places_large_clusters();
 /// Its second kernel; the arrays as decode::Parts has them.
 void combine_decode(const cpu::SparseDecode& p, const Launch& launch, int groups, const float* sums,
                     const float* tops, const float* totals);

@@ -156,8 +156,7 @@ __device__ __forceinline__ void produce(const DecodeParams& p, const Work& work,
     }
     copy_async_wait<0>();
     fence_proxy();
-    __syncwarp();
-    if (thread % 32 == 0) arrive(&shared.full[stage]);
+    arrive(&shared.full[stage]);
     key = next;
     scales = next_scales;
   }

@@ -23,17 +23,20 @@ struct Shared {
   alignas(1024) uint8_t q[kTiles * kTileBytes];  // tile c: heads × channels 64c..64c+63
   alignas(1024) uint8_t keys[kStages][kTiles * kTileBytes];  // the same of keys
   alignas(1024) uint8_t weights[kTileBytes];                 // heads × keys of the step, bf16
-  float decay[kHeads];                   // what sums so far are multiplied by in this step
-  float top[kHeads];                     // at the end: largest score (scaled, base 2), -inf: no key
-  float total[kHeads];                   // at the end: sum of weights
-  float tops[kMostInCluster][kHeads];    // of the cluster's blocks
-  float factor[kMostInCluster][kHeads];  // of each block's sums in the output
-  uint64_t valid[kStages];               // a bit a key
-  Barrier full[kStages], empty[kStages];
+  float decay[kHeads];                    // what sums so far are multiplied by in this step
+  float2 ends[kMostInCluster][kHeads];    // of the cluster's blocks: how their softmax ended (End)
+  float factor[kHeads];                   // of the block's sums in the output
+  uint64_t valid[kStages];                // a bit a key
+  Barrier full[kStages], empty[kStages];  // keys are there; are read
+  Barrier weighed, summed;                // weights and decay are there; are read
+  Barrier q_there, read;  // of a unit: q is in shared memory; nobody reads q or keys any more
+  Barrier ends_there;     // `ends` of all blocks are there
+  Barrier factors;        // `factor` is there
 };
 
-// Named barriers.
-constexpr int kAllMeet = 4, kConsumersMeet = 1, kWeightsReady = 2, kWeightsRead = 3;
+// How the softmax of a head ended over one block's keys: x largest score (scaled, base 2; -inf: no
+// key), y the sum of weights relative to it.
+using End = float2;
 
 /// How the keys of a token are shared out: into groups of `cluster` parts; a cluster merges its
 /// group. With several groups, each leaves its unnormalised sums (relative to its largest score) in
@@ -46,34 +49,46 @@ struct Parts {
   float* totals = nullptr;
 };
 
-/// One part of a unit's keys, in steps of kKeys.
-struct Work {
-  __device__ Work(const DecodeParams& p, const Parts& parts, int index)
-      : list(p, index / (parts.cluster * parts.groups) / tiles(p)) {
+/// What a block works for: which unit, and which part of its keys.
+struct Place {
+  __device__ Place(const DecodeParams& p, const Parts& parts, int index) {
     const int count = parts.cluster * parts.groups;
-    const int part = index % count;
-    const int unit = index / count;
-    token = unit / tiles(p);
-    first_head = unit % tiles(p) * kHeads;
+    const int unit = count == 1 ? index : index / count;
+    const bool two = p.heads > kHeads;
+    part = index - unit * count;
+    token = two ? unit / 2 : unit;
+    first_head = two ? unit % 2 * kHeads : 0;
     heads = min(kHeads, p.heads - first_head);
-    rank = part % parts.cluster;
-    group = unit * parts.groups + part / parts.cluster;
-    begin = bound(list.count, part, count);
-    end = bound(list.count, part + 1, count);
-    full_begin = bound(p.width + p.extra_width, part, count);
+    rank = parts.groups == 1 ? part : part % parts.cluster;
+    group = parts.groups == 1 ? unit : unit * parts.groups + part / parts.cluster;
   }
-  /// The first step of a part.
-  __device__ static int bound(int keys, int part, int count) {
-    return static_cast<int>(static_cast<int64_t>((keys + kKeys - 1) / kKeys) * part / count);
-  }
-  __device__ static int tiles(const DecodeParams& p) { return (p.heads + kHeads - 1) / kHeads; }
   /// The block's first head of its token in q and out.
   __device__ int64_t row(const DecodeParams& p) const {
     return static_cast<int64_t>(token) * p.heads + first_head;
   }
+  int part, token, group, rank, first_head, heads;
+};
+
+/// With its keys, in steps of kKeys.
+struct Work : Place {
+  __device__ Work(const DecodeParams& p, const Parts& parts, int index)
+      : Place(p, parts, index), list(p, token) {
+    const int count = parts.cluster * parts.groups;
+    full_begin = bound(p.width + p.extra_width, part, count);
+    begin = bound(list.count, part, count);
+    end = bound(list.count, part + 1, count);
+  }
+  /// The first step of a part: the first parts have a step more where they cannot all have as many.
+  __device__ static int bound(int keys, int part, int count) {
+    const unsigned steps = (static_cast<unsigned>(keys) + kKeys - 1) / kKeys;
+    if (count == 1) return part == 0 ? 0 : static_cast<int>(steps);
+    const unsigned each = steps / static_cast<unsigned>(count);
+    const unsigned more = steps - each * static_cast<unsigned>(count);
+    return static_cast<int>(each * part + min(static_cast<unsigned>(part), more));
+  }
 
   KeyList list;
-  int token, group, rank, first_head, heads, begin, end;
+  int begin, end;
   int full_begin;  // where it begins if the lists are full
 };
 
