@@ -70,6 +70,7 @@ std::vector<Case> decode_cases();
 std::vector<Case> prefill_cases();
 std::vector<Case> indexer_cases();
 std::vector<Case> cache_cases();
+std::vector<Case> gemm_cases();
 std::vector<Case> startup_cases();
 
 /// Device memory for the length of a case; throws kernels::cuda::CudaError.

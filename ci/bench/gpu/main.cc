@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
   bench::Bench bench(quick);
   std::vector<bench::Case> cases = bench::ceiling_cases();
   for (const auto& more : {bench::cache_cases(), bench::decode_cases(), bench::prefill_cases(),
-                           bench::indexer_cases(), bench::startup_cases()})
+                           bench::indexer_cases(), bench::gemm_cases(), bench::startup_cases()})
     cases.insert(cases.end(), more.begin(), more.end());
   nlohmann::json failures = nlohmann::json::array();
   for (const bench::Case& c : cases) {

@@ -5,6 +5,7 @@
 #include "kernels/cuda/basic/align.h"
 #include "kernels/cuda/basic/cublaslt.h"
 #include "kernels/cuda/basic/gemm_kernels.h"
+#include "kernels/cuda/basic/gemm_mma.h"
 
 namespace warmgate::kernels::cuda {
 namespace {
@@ -12,6 +13,8 @@ namespace {
 using cpu::WeightType;
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;
 constexpr std::int64_t kLeastRows = 64;
+// Tokens up to which one reading of the stored weights beats cuBLASLt's product.
+constexpr std::int64_t kMostBf16 = 8, kMostSmall = 32;
 
 bool is_stored_small(WeightType type) {
   return type == WeightType::kFp8 || type == WeightType::kFp4;
@@ -95,6 +98,14 @@ bool for_cublaslt(const cpu::Gemm& p) {
          p.w.rows % 8 == 0 && (p.w.type != WeightType::kBf16 || aligned(p.w.data));
 }
 
+bool by_mma(const cpu::Gemm& p) {
+  const std::int64_t most = is_stored_small(p.w.type) ? kMostSmall : kMostBf16;
+  return (p.tokens <= most || !have_cublaslt()) && fits_mma(p);
+}
+bool by_mma(const cpu::GroupedProjection& p) {
+  return (p.tokens <= kMostSmall || !have_cublaslt()) && fits_mma(p);
+}
+
 }  // namespace
 
 const std::string& gemm_note() {
@@ -105,7 +116,8 @@ const std::string& gemm_note() {
 }
 
 Reason can_run(const cpu::Gemm& p, const Launch& launch) {
-  const bool widens = p.tokens > kFewTokens && for_cublaslt(with_strides(p));
+  const cpu::Gemm strided = with_strides(p);
+  const bool widens = p.tokens > kFewTokens && !by_mma(strided) && for_cublaslt(strided);
   return refuse(widens && launch.scratch_bytes < least_bytes(p.w),
                 "gemm: too little scratch memory for rows of w as bf16");
 }
@@ -113,6 +125,7 @@ Reason can_run(const cpu::Gemm& p, const Launch& launch) {
 void run(const cpu::Gemm& in, const Launch& launch) {
   const cpu::Gemm p = with_strides(in);
   if (p.tokens <= 0 || p.w.rows <= 0) return;
+  if (by_mma(p)) return multiply_mma(p, launch);
   if (p.tokens <= kFewTokens) return multiply_few(p, 0, launch);
   if (!for_cublaslt(p)) return multiply_tiles(p, 0, launch);
   Scratch scratch(launch);
@@ -152,6 +165,7 @@ Reason can_run(const cpu::GroupedProjection& p, const Launch& launch) {
 
 void run(const cpu::GroupedProjection& p, const Launch& launch) {
   if (p.tokens <= 0) return;
+  if (by_mma(p)) return multiply_mma(p, launch);
   Scratch scratch(launch);
   const bool by_lt = have_cublaslt() && p.inputs % 8 == 0 && p.rank % 8 == 0 && aligned(p.z);
   const std::size_t whole = bytes_of_rows(p.w, p.w.rows);
