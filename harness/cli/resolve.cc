@@ -87,6 +87,13 @@ std::string resolve_text(const scenario::Scenario& scenario,
       out.row(2, out.cell("command: " + nlohmann::json(v->target.argv).dump()));
       continue;
     }
+    if (v->target.kind == scenario::Target::Kind::kNative) {
+      const auto resolved = scenario::resolve_json(*v);
+      for (const auto& [key, value] : resolved.at("target").items()) {
+        if (key == "kind" || key == "phases" || value.empty()) continue;
+        out.row(2, out.cell("target." + key + ": " + value.dump()));
+      }
+    }
     if (v->target.server) {
       // By name: what a range-for walks over must outlive it.
       const auto resolved = scenario::resolve_json(*v);

@@ -26,7 +26,7 @@ struct Entry {
 
 struct Compiles {
   std::map<std::pair<std::string, std::string>, Entry> entries;  // by key and architecture
-  std::size_t uncached = 0, unsaid = 0, from_cache = 0, compiled = 0, rebuilt = 0;
+  std::size_t uncached = 0, unwritable = 0, unsaid = 0, from_cache = 0, compiled = 0, rebuilt = 0;
   std::int64_t earlier = 0;       // starts of the same that had done their work before
   std::size_t earlier_event = 0;  // which says so
 };
@@ -42,7 +42,7 @@ Compiles compiles_of(const View& view) {
     if (e.ev != "compile" || e.src == "harness") continue;
     const std::string_view cache = text(e, "cache"), source = text(e, "source");
     if (cache != "disk") {
-      ++(cache == "none" ? out.uncached : out.unsaid);
+      ++(cache == "none" ? out.uncached : cache == "unwritable" ? out.unwritable : out.unsaid);
       continue;
     }
     if (source == "disk") ++out.from_cache;
@@ -110,6 +110,9 @@ class CacheSound : public Contract {
     const View& view = view_of(context);
     const Compiles seen = compiles_of(view);
     if (seen.from_cache + seen.compiled == 0) {
+      if (seen.unwritable > 0)
+        return not_observed(kCacheSound, {},
+                            "nothing could be kept: the kernel cache, or its lock, cannot be used");
       if (seen.unsaid > 0)
         return not_observed(kCacheSound, {}, "no compilation says which cache it went through");
       return not_applicable(kCacheSound, seen.uncached > 0 ? "no kernels are kept on disk"
@@ -132,9 +135,12 @@ class CacheSound : public Contract {
     }
     Result result =
         conclude(kCacheSound, findings.take(), State::kKept,
-                 fmt::format("{} compiled, {} found in the cache, {} damaged and mended{}",
+                 fmt::format("{} compiled, {} found in the cache, {} damaged and mended{}{}",
                              counted(seen.compiled, "key"), seen.from_cache, seen.rebuilt,
-                             seen.earlier > 0 ? fmt::format("; start {}", seen.earlier + 1) : ""));
+                             seen.earlier > 0 ? fmt::format("; start {}", seen.earlier + 1) : "",
+                             seen.unwritable > 0
+                                 ? fmt::format("; {} more could not be kept", seen.unwritable)
+                                 : ""));
     for (Finding& f : result.findings)
       if (f.key.rfind("anew/", 0) == 0) add_proof(f, seen.earlier_event);
     return result;

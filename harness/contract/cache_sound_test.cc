@@ -86,6 +86,14 @@ TEST(CacheSound, WhatSaysNothingOfACacheIsNotJudged) {
   EXPECT_EQ(ours.judged().state, State::kNotApplicable);
 }
 
+TEST(CacheSound, WhatCouldNotBeKeptIsNobodysFault) {
+  Starts t(2);
+  t.got("compiler", 0, false, "unwritable").got("compiler", 1, false, "unwritable").after(1);
+  const Result result = t.judged();
+  EXPECT_EQ(result.state, State::kNotObserved);
+  EXPECT_NE(result.why.find("lock"), std::string::npos) << result.why;
+}
+
 TEST(CacheSound, ClaimsOfAnyKindAreSurvived) {
   Starts t(1);
   t.add("compile", {{"cache", "disk"}, {"source", "compiler"}, {"rebuilt", "yes"}, {"key", 7}});

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <set>
 
 #include "harness/contract/builtin.h"
 #include "harness/contract/fold.h"
@@ -41,15 +43,23 @@ class GraphStable : public Contract {
     std::size_t graphs = 0;
     std::int64_t replays = 0, compared = 0, unequal = 0;
     double worst = 0;
+    std::set<std::pair<int, std::string>> captured;  // rank, graph
     for (std::size_t i = 0; i < view.size(); ++i) {
       const trace::Event& e = view.event(i);
-      graphs += e.ev == "capture" ? 1 : 0;
+      const std::pair graph{rank_of(e), std::string(text(e, "graph"))};
+      if (e.ev == "capture") {
+        ++graphs;
+        captured.insert(graph);
+      }
       if (e.ev != "replay") continue;
-      if (!text(e, "differs").empty()) {
+      if (captured.count(graph) == 0) fold.add(nobodys(view, e, i), graph.second);
+      if (e.body.contains("differs")) {
         fold.add(difference(view, e, i), fmt::format("{}/{}", layer_of(e), text(e, "graph")));
         continue;
       }
-      const double error = e.real("error", 0);
+      // An error that is no number is the worst there is; where nothing was compared there is none.
+      const bool compares = e.num("compared") > 0 || e.body.contains("error");
+      const double error = has_number(e, "error") ? e.real("error") : compares ? std::nan("") : 0;
       if (!(error >= 0 && error <= kNumericLimit))
         fold.add(not_as_eager(view, e, i, error), std::string(text(e, "graph")));
       if (!e.flag("final")) continue;
@@ -73,6 +83,15 @@ class GraphStable : public Contract {
   }
 
  private:
+  static Finding nobodys(const View& view, const trace::Event& e, std::size_t i) {
+    Finding f = base(view, e, i);
+    f.key = "captured";
+    f.expected = "a graph that was captured before";
+    f.seen = fmt::format("a replay of {}",
+                         text(e, "graph").empty() ? "a graph without a name" : text(e, "graph"));
+    f.message = f.seen + ", which nobody captured before";
+    return f;
+  }
   static Finding base(const View& view, const trace::Event& e, std::size_t i) {
     Finding f;
     f.contract = kGraphStable;

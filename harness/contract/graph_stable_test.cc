@@ -97,5 +97,33 @@ TEST(GraphStable, NothingCapturedIsNotApplicableAndNothingReplayedNotObserved) {
   EXPECT_EQ(Graphs().judged().state, State::kNotObserved);
 }
 
+TEST(GraphStable, AnErrorThatIsNoNumberIsTheWorst) {
+  for (const json& error : {json("NaN"), json(nullptr), json::array(), json(-1)}) {
+    Graphs t;
+    t.add("replay", {{"graph", "full/4"},
+                     {"count", 3},
+                     {"compared", 3},
+                     {"unequal", 3},
+                     {"error", error},
+                     {"final", true}});
+    EXPECT_EQ(t.judged().state, State::kBroken) << error.dump();
+  }
+  Graphs absent, nothing;
+  absent.add("replay", {{"graph", "full/4"}, {"count", 3}, {"compared", 3}, {"final", true}});
+  EXPECT_EQ(absent.judged().state, State::kBroken);
+  nothing.add("replay", {{"graph", "full/4"}, {"count", 3}, {"compared", 0}, {"final", true}});
+  EXPECT_EQ(nothing.judged().state, State::kKept);
+}
+
+TEST(GraphStable, AGraphThatNobodyCapturedAndADifferenceOfAnyType) {
+  Graphs unknown, odd;
+  unknown.add("replay", {{"graph", "full/8"}, {"count", 1}, {"compared", 0}, {"final", true}});
+  const Result result = unknown.judged();
+  ASSERT_EQ(result.state, State::kBroken);
+  EXPECT_EQ(result.findings[0].key, "captured");
+  odd.add("replay", {{"graph", "full/4"}, {"differs", 5}, {"final", true}});
+  EXPECT_EQ(odd.judged().state, State::kBroken);
+}
+
 }  // namespace
 }  // namespace warmgate::contract

@@ -1,5 +1,7 @@
 #include "harness/run/json_text.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 
@@ -52,7 +54,7 @@ void write_whole(const std::filesystem::path& file, std::string_view text) {
   std::ofstream out(file, std::ios::binary | std::ios::trunc);
   out << text;
   out.close();
-  if (!out) throw std::runtime_error("cannot write " + file.string());
+  if (!out) throw std::runtime_error("cannot write " + file.string() + ": " + std::strerror(errno));
 }
 
 std::string pretty(const nlohmann::json& value) {

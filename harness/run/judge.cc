@@ -233,6 +233,10 @@ JudgedRun judge(Job& job, const verdict::Accepted& accepted, const JudgeContext&
   // One view of the finished trace for all that follows.
   const contract::Context over{run.trace, resolved};
   if (job.ended && facts.infra_error.empty()) judge_contracts(context, over, run);
+  // What only a later start shows takes as many starts to be seen again.
+  const contract::Result* cache = verdict::find_result(run, "cache-sound");
+  if (run.repeat > 0 && cache != nullptr && cache->state == contract::State::kBroken)
+    run.reproduce = reproduce_command(scenario.path, variant.name, context.options, run.repeat + 1);
   verdict::apply_allow(scenario.allow, context.today, run);
   verdict::classify(facts, contract::view_of(over), run);
   if (!job.note.empty()) run.reason += (run.reason.empty() ? "" : "; ") + job.note;

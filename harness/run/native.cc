@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 #include <system_error>
@@ -19,7 +20,7 @@ void write_config(const fs::path& path, const scenario::Resolved& resolved) {
   std::ofstream out(path, std::ios::binary);
   out << scenario::to_json(resolved).dump();
   out.close();
-  if (!out) throw std::runtime_error("cannot write " + path.string());
+  if (!out) throw std::runtime_error("cannot write " + path.string() + ": " + std::strerror(errno));
 }
 
 // Close-on-exec here, so that no other worker that a parallel run starts gets it; the launcher

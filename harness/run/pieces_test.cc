@@ -157,6 +157,8 @@ TEST(Reproduce, AShellGivesTheWordsBack) {
 TEST(Reproduce, NamesEveryChoiceThatChangesTheResult) {
   Options options;
   EXPECT_EQ(reproduce_command("s.yaml", "A", options), "warmgate run s.yaml --variant A");
+  EXPECT_EQ(reproduce_command("s.yaml", "A", options, 3),
+            "warmgate run s.yaml --variant A --repeat 3 --jobs 1");
   options.expect = false;
   options.jit = jit::Backend::kHost;
   options.no_cache = true;

@@ -78,11 +78,12 @@ std::string program_name() {
 }
 
 std::string reproduce_command(const fs::path& scenario, const std::string& variant,
-                              const Options& options) {
+                              const Options& options, int starts) {
   // What came out of a bundle is gone when somebody reads this.
   const fs::path& what = options.bundle.empty() ? scenario : options.bundle;
   std::vector<std::string> words = {program_name(), "run", what.string(), "--variant", variant};
   append_choices(options, words);
+  if (starts > 1) words.insert(words.end(), {"--repeat", std::to_string(starts), "--jobs", "1"});
   return shell_line(words);
 }
 

@@ -16,8 +16,9 @@ std::string shell_line(const std::vector<std::string>& words);
 std::string program_name();
 
 /// `warmgate run FILE --variant NAME …` with every choice of `options` that changes the result.
+/// `starts`: how many it takes, one after the other.
 std::string reproduce_command(const std::filesystem::path& scenario, const std::string& variant,
-                              const Options& options);
+                              const Options& options, int starts = 1);
 /// `warmgate gate FILES…` for the whole, or with the verb that `options` name.
 std::string gate_command(const std::vector<std::filesystem::path>& files, const Options& options);
 

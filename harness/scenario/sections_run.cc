@@ -79,9 +79,9 @@ Field target_section() {
            "native", "our engine, one process per rank",
            common({otherwise(choice("device", "where it lives", {"meta", "cpu", "cuda"}), "meta"),
                    choice("cache",
-                          "compiled kernels: cold = an empty cache of this run's own; "
-                          "default the user's",
-                          {"cold"})})),
+                          "compiled kernels: cold = an empty cache of each run's own; "
+                          "shared = the user's, or --cache-dir",
+                          {"shared", "cold"})})),
        object("command", "any program that speaks the event protocol",
               common({std::move(argv), text("cwd", "its folder; default the scenario's"),
                       std::move(phases)})),

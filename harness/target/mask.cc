@@ -79,8 +79,13 @@ void SecretSpotter::look_for_shapes(std::string_view bytes) {
       line_ += bytes.substr(0, size);
       seen_ = trace::has_secret_shape(line_);
     }
-    line_ = end == std::string_view::npos ? line_.substr(line_.size() - trace::kShapeMargin)
-                                          : std::string(bytes.substr(end + 1));
+    if (end != std::string_view::npos) {
+      line_ = bytes.substr(end + 1);
+    } else {
+      // The end of a line that is too long to be kept, wherever it came from.
+      const std::string_view all = line_.empty() ? bytes : std::string_view(line_);
+      line_ = std::string(all.substr(all.size() - std::min(all.size(), trace::kShapeMargin)));
+    }
   }
 }
 

@@ -145,6 +145,21 @@ TEST(Mask, ReplacesEveryOccurrence) {
   EXPECT_EQ(mask_part("--secret1--", 4, 11, {"secret1"}), "[secret]--");
 }
 
+TEST(Mask, LinesLongerThanAnythingThatIsKept) {
+  for (const std::size_t size :
+       {std::size_t{1} << 18, (std::size_t{1} << 18) + 1, std::size_t{3} << 20}) {
+    SecretSpotter whole({"secret1"}), pieces({"secret1"});
+    const std::string line(size, 'x');
+    whole.feed(line);
+    EXPECT_FALSE(whole.seen()) << size;
+    whole.feed("secret1");
+    EXPECT_TRUE(whole.seen()) << size;
+    for (std::size_t at = 0; at < size; at += 1 << 16)
+      pieces.feed(std::string_view(line).substr(at, 1 << 16));
+    EXPECT_FALSE(pieces.seen()) << size;
+  }
+}
+
 TEST(Mask, SpotsSecretsAcrossPieces) {
   const std::vector<std::string> secrets = {"s\"ecret", "another-one"};
   for (const std::string text : {"xx s\"ecret", "{\"a\":\"s\\\"ecret\"}", "another-one"}) {

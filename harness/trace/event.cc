@@ -124,6 +124,13 @@ void LineReader::finish() {
   rest_.clear();
 }
 
+// What the harness saw of a run: nobody in it may say so.
+static bool of_the_harness(std::string_view kind) {
+  for (const char* own : {"process_end", "leftover", "gpu_memory", "deadline", "stop", "store"})
+    if (kind == own) return true;
+  return false;
+}
+
 void LineReader::accept(std::string_view line) {
   if (line.empty()) return;
   if (line_ >= kMaxLinesPerRun + 100) {
@@ -135,6 +142,8 @@ void LineReader::accept(std::string_view line) {
     Event event = parse_event(line);
     if (refuse_harness_ && event.src == "harness")
       throw std::runtime_error("src harness is warmgate's own; leave src out");
+    if (refuse_harness_ && of_the_harness(event.ev))
+      throw std::runtime_error("only warmgate itself says " + event.ev);
     event.source = source_;
     event.line = line_ + 1;
     if (event.ev == "hello") hello_ = true;

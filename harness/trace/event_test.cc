@@ -70,6 +70,16 @@ TEST(LineReader, AProcessUnderTestIsNotTheHarness) {
   EXPECT_NE(trace.bad_lines[0].why.find("warmgate's own"), std::string::npos);
 }
 
+TEST(LineReader, WhatTheHarnessSawIsNotForAProcessUnderTestToSay) {
+  Trace trace;
+  LineReader reader("test", trace);
+  reader.refuse_harness();
+  for (const char* kind : {"process_end", "leftover", "gpu_memory", "deadline", "stop", "store"})
+    reader.feed(std::string("{\"ev\":\"") + kind + "\",\"t\":1}\n");
+  EXPECT_TRUE(trace.events.empty());
+  EXPECT_EQ(trace.bad_lines.size(), 6u);
+}
+
 TEST(LineReader, HalfALineIsBad) {
   const Trace trace = read_in_pieces(R"({"ev":"bye","t":1})", 5);
   EXPECT_EQ(trace.events.size(), 0u);

@@ -59,10 +59,11 @@ class Collector {
     if (!run_.workers.empty()) {
       std::int64_t peak = 0;
       for (const WorkerEnd& w : run_.workers) peak = std::max(peak, w.peak_rss_bytes);
-      if (peak > 0) derived_.set("peak_rss_bytes", 0, static_cast<double>(peak));
+      if (peak > 0) measured_.set("peak_rss_bytes", 0, static_cast<double>(peak));
     }
     derived_.into(run_.figures);
     counters_.into(run_.figures);
+    measured_.into(run_.figures);  // nobody's claim changes what the harness itself measured
     run_.sets["warnings"] = warnings_of(run_.outputs);
     findings();
   }
@@ -132,12 +133,12 @@ class Collector {
         start[rank] = static_cast<std::int64_t>(spawned);
     }
     for (const auto& [rank, t] : ready_)
-      derived_.set("time_to_ready_s", rank,
-                   static_cast<double>(contract::elapsed_ns(start[rank], t)) / 1e9);
+      measured_.set("time_to_ready_s", rank,
+                    static_cast<double>(contract::elapsed_ns(start[rank], t)) / 1e9);
     for (const auto& [name, ranks] : clocks_) {
       if (trace::find_figure(name) == nullptr) continue;
       for (const auto& [rank, t] : ranks)
-        derived_.set(name, rank, static_cast<double>(contract::elapsed_ns(start[rank], t)) / 1e9);
+        measured_.set(name, rank, static_cast<double>(contract::elapsed_ns(start[rank], t)) / 1e9);
     }
   }
 
@@ -229,7 +230,7 @@ class Collector {
   RunRecord& run_;
   const View& view_;
   int unnamed_;
-  Ranks derived_, counters_;
+  Ranks derived_, counters_, measured_;
   std::map<std::pair<int, std::string>, std::int64_t> begun_;
   std::map<int, std::int64_t> ready_;
   std::map<std::string, std::map<int, std::int64_t>> clocks_;  // figure → rank → when it struck

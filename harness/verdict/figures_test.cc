@@ -97,6 +97,17 @@ TEST(Figures, TheWorstRankCounts) {
   EXPECT_GT(r.figures.at("load_s"), 3.9);
 }
 
+TEST(Figures, AClaimDoesNotChangeWhatTheHarnessMeasured) {
+  TraceBuilder t;
+  t.at(2000).hello();
+  t.add("counter", {{"name", "time_to_ready_s"}, {"value", -1}});
+  t.add("counter", {{"name", "kv_tokens"}, {"value", 7}});
+  t.at(2500).ready().bye();
+  const RunRecord r = collected(t);
+  EXPECT_GT(r.figures.at("time_to_ready_s"), 0);
+  EXPECT_EQ(r.figures.at("kv_tokens"), 7);
+}
+
 TEST(Figures, FromSpawnWhereTheHarnessSawIt) {
   TraceBuilder t;
   t.at(2000).hello().phase("load").at(2500).ready().bye().at(2999);

@@ -13,7 +13,7 @@ Compiled from_entry(const CacheEntry& entry) {
   out.log = entry.log;
   out.backend = "nvrtc";
   out.bytes = entry.bytes;
-  out.cached = true;
+  out.cached = Cached::kKept;
   return out;
 }
 
@@ -92,9 +92,11 @@ void Compiler::Impl::note_damage(const Slot& slot) {
   damaged.insert(slot.name);
 }
 
-Compiled Compiler::Impl::built_here(const Slot& slot, Compiled compiled) {
+Compiled Compiler::Impl::built_here(const Slot& slot, Compiled compiled, bool kept) {
   const std::lock_guard lock(mutex);
-  compiled.cached = device() && disk.on();
+  compiled.cached = !device() || !disk.on() ? Cached::kOff
+                    : kept                  ? Cached::kKept
+                                            : Cached::kUnwritable;
   compiled.rebuilt = damaged.erase(slot.name) > 0;
   return compiled;
 }
@@ -107,19 +109,21 @@ NvrtcResult Compiler::Impl::run(const KernelSpec& spec, const std::vector<Key>& 
   return result;
 }
 
-Compiled Compiler::Impl::build(const Key& key, const Slot& slot, std::string_view arch, Mode mode) {
-  if (library() == nullptr) return compile_on_host(key, mode);
+Compiled Compiler::Impl::build(const Key& key, const Slot& slot, std::string_view arch, Mode mode,
+                               bool locked) {
+  if (!device() || library() == nullptr) return built_here(slot, compile_on_host(key, mode), false);
   const NvrtcResult result = run(*find_kernel(key.kernel), {key}, arch, mode);
   Compiled out;
   out.ok = result.ok;
   out.backend = "nvrtc";
   out.log = result.log;
   out.bytes = static_cast<std::int64_t>(result.cubin.size());
-  disk.store(slot.address, key.text(), {out.ok, out.log, out.bytes, result.cubin});
+  const bool stored =
+      disk.store(slot.address, key.text(), {out.ok, out.log, out.bytes, result.cubin});
   if (out.ok)
     keep_code(slot,
               {slot.name, std::make_shared<std::string>(result.cubin), result.functions.at(0)});
-  return out;
+  return built_here(slot, std::move(out), stored && locked);
 }
 
 Compiled Compiler::Impl::compile(const Key& key, std::string_view arch, Mode mode) {
@@ -142,8 +146,7 @@ Compiled Compiler::Impl::compile(const Key& key, std::string_view arch, Mode mod
   const Turn turn(*this, wanted.name);               // one compilation a key in this process …
   const DiskCache::Lock lock(disk, wanted.address);  // … and on this machine
   if (auto found = known(wanted, text)) return *found;
-  Compiled out =
-      built_here(wanted, device() ? build(key, wanted, arch, mode) : compile_on_host(key, mode));
+  Compiled out = build(key, wanted, arch, mode, lock.held());
   out.ms = ms_since(begin);
   remember(wanted, out, true);
   return out;

@@ -61,16 +61,17 @@ struct Compiler::Impl {
   bool is_known(const KernelSpec& spec, const std::string& text, std::string_view arch, Mode mode);
   void keep_code(const Slot& slot, Code code);
   std::optional<Code> stored_code(const Slot& slot, const std::string& text);
-  Compiled build(const Key& key, const Slot& slot, std::string_view arch, Mode mode);
+  /// `locked`: nobody else builds it meanwhile.
+  Compiled build(const Key& key, const Slot& slot, std::string_view arch, Mode mode, bool locked);
   void build_program(const KernelSpec& spec, const std::vector<const Key*>& keys,
-                     std::string_view arch, Mode mode);
+                     std::string_view arch, Mode mode, bool locked);
   NvrtcResult run(const KernelSpec& spec, const std::vector<Key>& keys, std::string_view arch,
                   Mode mode);
   /// Loads NVRTC at the first need; null (and the host half from then on) if that fails.
   const Nvrtc* library();
   /// What is told of a compilation by this compiler: with the cache behind it, and the damage
   /// found.
-  Compiled built_here(const Slot& slot, Compiled compiled);
+  Compiled built_here(const Slot& slot, Compiled compiled, bool kept);
   void note_damage(const Slot& slot);
   /// Is the object code there that the entry of a key holds or refers to?
   bool has_code(const CacheEntry& entry);

@@ -36,7 +36,7 @@ std::optional<Reference> reference_of(const CacheEntry& entry) {
 
 /// One program with all of `keys`; where that fails, halves. What fails alone is left to compile().
 void Compiler::Impl::build_program(const KernelSpec& spec, const std::vector<const Key*>& keys,
-                                   std::string_view arch, Mode mode) {
+                                   std::string_view arch, Mode mode, bool locked) {
   if (keys.size() < 2 || library() == nullptr) return;
   std::vector<Key> copies;
   std::string texts;
@@ -48,14 +48,15 @@ void Compiler::Impl::build_program(const KernelSpec& spec, const std::vector<con
   const NvrtcResult result = run(spec, copies, arch, mode);
   if (!result.ok) {
     const auto half = keys.begin() + static_cast<std::ptrdiff_t>(keys.size() / 2);
-    build_program(spec, {keys.begin(), half}, arch, mode);
-    build_program(spec, {half, keys.end()}, arch, mode);
+    build_program(spec, {keys.begin(), half}, arch, mode, locked);
+    build_program(spec, {half, keys.end()}, arch, mode, locked);
     return;
   }
   // The object code lies once, in an entry of the program's own; keys name it.
   const std::string program = addresses.of(spec, texts, mode, arch);
-  disk.store(program, program_title(keys.size()),
-             {true, "", static_cast<std::int64_t>(result.cubin.size()), result.cubin});
+  const bool kept =
+      disk.store(program, program_title(keys.size()),
+                 {true, "", static_cast<std::int64_t>(result.cubin.size()), result.cubin});
   const auto cubin = std::make_shared<const std::string>(result.cubin);
   Compiled share;  // of time and code, so that sums over keys are right
   share.ok = true;
@@ -67,10 +68,11 @@ void Compiler::Impl::build_program(const KernelSpec& spec, const std::vector<con
     const std::string text = keys[i]->text();
     const Slot own = slot(spec, text, arch, mode);
     const Code code{program, cubin, result.functions.at(i)};
-    disk.store(own.address, text,
-               {true, share.log, share.bytes, to_text({program, code.function, keys.size()})});
+    const bool stored =
+        disk.store(own.address, text,
+                   {true, share.log, share.bytes, to_text({program, code.function, keys.size()})});
     keep_code(own, code);
-    remember(own, built_here(own, share), false);
+    remember(own, built_here(own, share, kept && stored && locked), false);
   }
 }
 
@@ -104,6 +106,7 @@ void Compiler::Impl::prepare(const std::vector<Key>& keys, std::string_view arch
   struct Program {
     const KernelSpec* spec = nullptr;
     std::vector<const Key*> keys;
+    bool locked = false;
   };
   std::vector<std::unique_ptr<DiskCache::Lock>> locks;
   std::vector<Program> programs;
@@ -122,7 +125,7 @@ void Compiler::Impl::prepare(const std::vector<Key>& keys, std::string_view arch
       const auto at = [&](std::size_t n) {
         return missing.begin() + static_cast<std::ptrdiff_t>(missing.size() * n / pieces);
       };
-      programs.push_back({&spec, {at(i), at(i + 1)}});
+      programs.push_back({&spec, {at(i), at(i + 1)}, locks.back()->held()});
     }
   }
   std::atomic<std::size_t> next{0};
@@ -130,7 +133,7 @@ void Compiler::Impl::prepare(const std::vector<Key>& keys, std::string_view arch
   const auto work = [&] {
     for (std::size_t i = next++; i < programs.size(); i = next++) {
       try {
-        build_program(*programs[i].spec, programs[i].keys, arch, mode);
+        build_program(*programs[i].spec, programs[i].keys, arch, mode, programs[i].locked);
       } catch (...) {
         const std::lock_guard lock(mutex);
         trouble = std::current_exception();
@@ -203,7 +206,8 @@ std::optional<Code> Compiler::Impl::code(const Key& key, std::string_view arch, 
   // It compiled, and its code went since: somebody emptied or damaged the cache meanwhile.
   if (!is_known(spec, text, arch, mode)) return std::nullopt;
   const Slot wanted = slot(spec, text, arch, mode);
-  if (!build(key, wanted, arch, mode).ok) return std::nullopt;
+  const DiskCache::Lock turn(disk, wanted.address);
+  if (!build(key, wanted, arch, mode, turn.held()).ok) return std::nullopt;
   const std::lock_guard lock(mutex);
   const auto it = codes.find(wanted.name);
   return it == codes.end() ? std::nullopt : std::optional<Code>(it->second);

@@ -265,10 +265,10 @@ TEST_F(CompilerTest, ADamagedEntryIsBuiltAnew) {
   fs::resize_file(file, fs::file_size(file) / 2);
   const Compiled anew = cached().compile(key, "sm_90a", Mode::kStrict);
   EXPECT_EQ(anew.source, Source::kCompiler);
-  EXPECT_TRUE(anew.cached && anew.rebuilt);
+  EXPECT_TRUE(anew.cached == Cached::kKept && anew.rebuilt);
   const Compiled after = cached().compile(key, "sm_90a", Mode::kStrict);
   EXPECT_EQ(after.source, Source::kDisk);
-  EXPECT_TRUE(after.cached && !after.rebuilt);
+  EXPECT_TRUE(after.cached == Cached::kKept && !after.rebuilt);
 }
 
 // Keys compiled together share one file of object code. Without it their entries are worth nothing.
@@ -291,7 +291,7 @@ TEST_F(CompilerTest, ADamagedProgramIsBuiltAnewWithAllItsKeys) {
     compiler.prepare(keys, "sm_90a", Mode::kStrict);
     for (const Key& key : keys) {
       const Compiled out = compiler.compile(key, "sm_90a", Mode::kStrict);
-      EXPECT_TRUE(out.ok && out.cached && out.rebuilt) << key.text();
+      EXPECT_TRUE(out.ok && out.cached == Cached::kKept && out.rebuilt) << key.text();
       EXPECT_EQ(out.source, Source::kCompiler);
       EXPECT_TRUE(compiler.code(key, "sm_90a", Mode::kStrict));
     }
@@ -314,6 +314,38 @@ TEST_F(CompilerTest, CodeThatWentAfterItsKeyWasFoundIsBuiltAgain) {
     ASSERT_TRUE(code);
     EXPECT_THAT(code->cubin->substr(0, 4), HasSubstr("ELF"));
   }
+}
+
+// What nobody else can find was not kept, and nobody may be blamed for compiling it again.
+TEST_F(CompilerTest, ACacheThatCannotBeLockedOrWrittenSaysSo) {
+  NEEDS_NVRTC();
+  const std::vector<Key> keys = testing::chunk_keys({4});
+  fs::create_directory(folder_ / "lock");
+  Compiler unlocked = cached();
+  unlocked.prepare(keys, "sm_90a", Mode::kStrict);
+  const Compiled together = unlocked.compile(keys[0], "sm_90a", Mode::kStrict);
+  const Compiled alone = unlocked.compile(testing::compute_key(16), "sm_90a", Mode::kStrict);
+  EXPECT_TRUE(together.ok && together.cached == Cached::kUnwritable);
+  EXPECT_TRUE(alone.ok && alone.cached == Cached::kUnwritable);
+  EXPECT_EQ(Compiler({"", Backend::kAuto}).compile(keys[0], "sm_90a", Mode::kStrict).cached,
+            Cached::kOff);
+}
+
+TEST_F(CompilerTest, AFolderInPlaceOfAnEntryIsReplacedWhereItIsEmpty) {
+  NEEDS_NVRTC();
+  const Key key = testing::compute_key(16);
+  ASSERT_TRUE(cached().compile(key, "sm_90a", Mode::kStrict).ok);
+  const fs::path entry = entries().at(0);
+  for (const bool empty : {true, false}) {
+    fs::remove(entry);
+    fs::create_directory(entry);
+    if (!empty) std::ofstream(entry / "mine") << "x";
+    const Compiled out = cached().compile(key, "sm_90a", Mode::kStrict);
+    EXPECT_TRUE(out.ok && out.rebuilt);
+    EXPECT_EQ(out.cached, empty ? Cached::kKept : Cached::kUnwritable);
+    EXPECT_EQ(fs::is_directory(entry), !empty);
+  }
+  EXPECT_TRUE(fs::exists(entry / "mine"));
 }
 
 TEST_F(CompilerTest, CompilersOfDifferentSaltsShareNothing) {

@@ -142,7 +142,10 @@ bool DiskCache::store(const std::string& address, std::string_view key,
   if (fd < 0) return false;
   const bool written = write_all(fd, encode(address, key, entry));
   close(fd);
-  if (written && rename(part.c_str(), (folder_ / address).c_str()) == 0) return true;
+  const std::filesystem::path place = folder_ / address;
+  if (written && rename(part.c_str(), place.c_str()) == 0) return true;
+  // An empty folder in its place holds nothing of anybody's.
+  if (written && rmdir(place.c_str()) == 0 && rename(part.c_str(), place.c_str()) == 0) return true;
   unlink(part.c_str());
   return false;
 }
@@ -160,9 +163,11 @@ std::filesystem::path default_cache_dir() {
 }
 
 DiskCache::Lock::Lock(const DiskCache& cache, const std::string& address) {
-  if (cache.folder_.empty() || cache.locks_ == CacheLocks::kNone) return;
-  fd_ = open((cache.folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd_ < 0) return;  // read-only: nothing will be stored either
+  held_ = cache.locks_ == CacheLocks::kNone;
+  if (cache.folder_.empty() || held_) return;
+  // No link: it would be made, and held, wherever it points.
+  fd_ = open((cache.folder_ / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd_ < 0) return;
   std::uint64_t at = 0;
   std::from_chars(address.data(), address.data() + std::min<std::size_t>(15, address.size()), at,
                   16);
@@ -171,8 +176,10 @@ DiskCache::Lock::Lock(const DiskCache& cache, const std::string& address) {
   range.l_whence = SEEK_SET;
   range.l_start = static_cast<off_t>(at);
   range.l_len = 1;
-  while (fcntl(fd_, F_OFD_SETLKW, &range) != 0 && errno == EINTR) {
+  int status = 0;
+  while ((status = fcntl(fd_, F_OFD_SETLKW, &range)) != 0 && errno == EINTR) {
   }
+  held_ = status == 0;
 }
 DiskCache::Lock::~Lock() {
   if (fd_ >= 0) close(fd_);

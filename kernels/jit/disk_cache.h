@@ -42,11 +42,15 @@ class DiskCache {
    public:
     Lock(const DiskCache& cache, const std::string& address);
     ~Lock();
+    /// False where there is nothing to lock, or its file cannot be used (read-only, a folder, a
+    /// link): then nobody waits. A cache that was told to hold no locks says true.
+    bool held() const { return held_; }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
 
    private:
     int fd_ = -1;
+    bool held_ = false;
   };
 
  private:

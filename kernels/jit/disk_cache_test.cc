@@ -83,9 +83,12 @@ TEST_F(DiskCacheTest, AnEntryOfAnotherKeyOrAddressIsAMiss) {
 
 TEST_F(DiskCacheTest, ThingsThatAreNotEntries) {
   const DiskCache cache(folder_);
-  fs::create_directory(folder_ / address_);
+  fs::create_directories(folder_ / address_ / "of somebody");
   EXPECT_FALSE(cache.load(address_, key_));
   EXPECT_FALSE(cache.store(address_, key_, entry_));
+  fs::remove(folder_ / address_ / "of somebody");
+  EXPECT_TRUE(cache.store(address_, key_, entry_));  // an empty folder is nobody's
+  EXPECT_TRUE(cache.load(address_, key_));
   fs::remove(folder_ / address_);
   fs::create_symlink("/dev/zero", folder_ / address_);
   EXPECT_FALSE(cache.load(address_, key_));

@@ -29,6 +29,14 @@ enum class Mode { kStrict, kLenient };  // is a constant division by zero an err
 enum class Source { kMemory, kDisk, kCompiler };
 std::string_view to_string(Source source);
 
+/// What a cache on disk had to do with a compilation.
+enum class Cached {
+  kOff,        // there is none
+  kKept,       // the result came from it, or lies in it now for others to find
+  kUnwritable  // it can be read, but nothing can be kept in it, or its lock cannot be taken
+};
+std::string_view to_string(Cached cached);
+
 struct Compiled {
   bool ok = false;
   Source source = Source::kCompiler;
@@ -36,8 +44,8 @@ struct Compiled {
   std::string log;      // the compiler's words, first 4 KiB; for the host half the fault's message
   std::string backend;  // "nvrtc" or "host"
   std::int64_t bytes = 0;  // of the object code; 0 for the host half
-  bool cached = false;     // a cache on disk was asked first, and has it now if it can be written
-  bool rebuilt = false;    // an entry was there and did not verify
+  Cached cached = Cached::kOff;
+  bool rebuilt = false;  // an entry was there and did not verify
 };
 
 /// Object code that holds a key's kernel. Keys that were compiled together share one program.

@@ -74,6 +74,10 @@ Key parse_key(std::string_view text) {
   return key;
 }
 
+std::string_view to_string(Cached cached) {
+  return cached == Cached::kKept ? "disk" : cached == Cached::kUnwritable ? "unwritable" : "none";
+}
+
 std::string_view to_string(Source source) {
   switch (source) {
     case Source::kMemory:

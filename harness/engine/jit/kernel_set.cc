@@ -104,7 +104,7 @@ struct KernelSet::Impl {
     line.str("source", jit::to_string(result.source)).real("ms", result.ms);
     line.str("status", result.ok ? "ok" : "failed").str("log", result.log);
     line.str("backend", result.backend).str("phase", recorder.phase());
-    line.str("cache", result.cached ? "disk" : "none");
+    line.str("cache", jit::to_string(result.cached));
     if (result.rebuilt) line.flag("rebuilt", true);
     recorder.send(line);
     return result;
