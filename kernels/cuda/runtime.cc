@@ -18,7 +18,7 @@ namespace warmgate::kernels::cuda {
 namespace {
 
 // Kernels' scratch: partial sums of split attention, weights widened for a product.
-constexpr std::size_t kScratchBytes = std::size_t{256} << 20;
+constexpr std::size_t kScratchBytes = std::size_t{160} << 20;
 // What the host reads at once in passing: ids, rows for a comparison.
 constexpr std::size_t kStagingBytes = std::size_t{256} << 10;
 

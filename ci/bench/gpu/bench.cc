@@ -6,7 +6,8 @@ namespace warmgate::bench {
 
 using kernels::cuda::check;
 
-Bench::Bench(bool quick) : quick_(quick) {
+const kernels::cuda::Launch& Bench::launch() {
+  if (launch_.stream != nullptr) return launch_;
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
   launch_.arch = 10 * properties.major + properties.minor;
@@ -14,15 +15,17 @@ Bench::Bench(bool quick) : quick_(quick) {
   launch_.scratch_bytes = std::size_t{512} << 20;
   check(cudaMalloc(&launch_.scratch, launch_.scratch_bytes), "cudaMalloc");
   check(cudaStreamCreateWithFlags(&launch_.stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  return launch_;
 }
 
 Bench::~Bench() {
+  if (launch_.stream == nullptr) return;
   cudaStreamDestroy(launch_.stream);
   cudaFree(launch_.scratch);
 }
 
 Measured Bench::time(int sets, const std::function<void(int)>& call) {
-  cudaStream_t stream = launch_.stream;
+  cudaStream_t stream = launch().stream;
   call(0);  // attributes are set and errors come before anything is captured
   check(cudaStreamSynchronize(stream), "first call");
   cudaGraph_t graph = nullptr;

@@ -38,12 +38,14 @@ struct Result {
 
 class Bench {
  public:
-  explicit Bench(bool quick);
+  explicit Bench(bool quick) : quick_(quick) {}
   ~Bench();
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  const kernels::cuda::Launch& launch() const { return launch_; }
+  /// Opens the device at the first call: what runs processes of its own is measured before that, as
+  /// they would share the GPU with this one.
+  const kernels::cuda::Launch& launch();
   /// Fewer repeats.
   bool quick() const { return quick_; }
   /// Time of one call: `call(set)` enqueues the work on input set `set` of 0..sets-1 on the

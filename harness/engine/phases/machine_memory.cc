@@ -87,8 +87,9 @@ std::int64_t activation_bytes(const Dims& dims) {
       2 * dims.hidden * (dims.hc + 4) + 2 * 3 * heads + 2 * (dims.q_lora + 2 * dims.head_dim) * 2 +
       4 * (4 * dims.head_dim + 4 * dims.index_dim) + dims.index_heads * (3 * dims.index_dim + 8) +
       4 * dims.rank_heads * dims.head_dim + 2 * dims.rank_groups * dims.o_lora;
+  // A rank's own, and where there are others those of all.
   const std::int64_t logits = std::min(dims.max_tokens, dims.max_seqs * (1 + dims.speculative)) *
-                              4 * (dims.vocab + dims.rank_vocab);
+                              4 * (dims.tp == 1 ? dims.vocab : dims.vocab + dims.rank_vocab);
   const std::int64_t scores =
       dims.has(Kind::kC4a)
           ? std::min<std::int64_t>(kMaxLogitsBytes, dims.max_tokens * dims.max_model_len)
