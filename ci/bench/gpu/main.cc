@@ -1,5 +1,7 @@
 // warmgate-bench [--quick] [--json FILE] [--only TEXT]: exit 0 measured, 2 bad usage, 3 no GPU.
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -52,6 +54,22 @@ void print(const Result& r) {
   std::fflush(stdout);
 }
 
+/// Says why not. Asked by a process of its own: this one is no client of the GPU while start-ups
+/// are timed.
+bool has_gpu() {
+  const pid_t child = fork();
+  if (child == 0) {
+    int devices = 0;
+    const cudaError_t error = cudaGetDeviceCount(&devices);
+    if (error == cudaSuccess && devices > 0) _exit(0);
+    fmt::print(stderr, "warmgate-bench: nothing measured, no GPU: {}\n", cudaGetErrorString(error));
+    std::fflush(stderr);
+    _exit(kNoGpu);
+  }
+  int status = 1;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -71,16 +89,9 @@ int main(int argc, char** argv) {
       return arg == "--help" ? 0 : kBadUsage;
     }
   }
-  int devices = 0;
-  const cudaError_t error = cudaGetDeviceCount(&devices);
-  if (error != cudaSuccess || devices == 0) {
-    fmt::print(stderr, "warmgate-bench: nothing measured, no GPU: {}\n", cudaGetErrorString(error));
-    return kNoGpu;
-  }
-  cudaDeviceProp properties{};
-  cudaGetDeviceProperties(&properties, 0);
+  if (!has_gpu()) return kNoGpu;
   bench::Bench bench(quick);
-  // Start-up first: its processes have the GPU to themselves until a kernel is measured here.
+  // Start-up first: its processes have the GPU to themselves until this one opens it.
   std::vector<bench::Case> cases = bench::startup_cases();
   for (const auto& more : {bench::ceiling_cases(), bench::cache_cases(), bench::decode_cases(),
                            bench::prefill_cases(), bench::indexer_cases(), bench::gemm_cases()})
@@ -100,6 +111,8 @@ int main(int argc, char** argv) {
     for (std::size_t i = before; i < bench.results().size(); ++i) print(bench.results()[i]);
   }
   if (!json_file.empty()) {
+    cudaDeviceProp properties{};
+    cudaGetDeviceProperties(&properties, 0);
     nlohmann::json out = {{"schema", "gpu-bench/1.0"}, {"device", properties.name}};
     out["multiprocessors"] = properties.multiProcessorCount;
     out["ceilings"] = {{"copy_gb_s", bench.ceilings.copy_gb_s},
