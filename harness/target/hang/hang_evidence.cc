@@ -178,8 +178,8 @@ void stacks(const Gathered& of, std::vector<trace::Event>& out) {
     json frames = json::array();
     if (!each.wait.empty()) frames.push_back(each.wait);
     for (const std::string& line : each.kernel_stack) frames.push_back(line);
-    add(each.tid, fmt::format("{} [{}], {:.2f} s CPU", each.name, each.state, each.cpu_s),
-        "proc", std::move(frames));
+    add(each.tid, fmt::format("{} [{}], {:.2f} s CPU", each.name, each.state, each.cpu_s), "proc",
+        std::move(frames));
   }
   if (!of.calls) return;
   for (const LastCall& each : of.calls->threads) {
