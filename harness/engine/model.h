@@ -119,6 +119,9 @@ class EngineModel {
   void capture_graph(std::int64_t size, bool piecewise);
 
   EngineState state() const;
+  /// The device's block tables [max_num_seqs,columns] i32, one a cache group, as the last step left
+  /// them; rows past that step's requests are of earlier steps.
+  std::vector<Tensor> block_tables() const;
   /// Every byte of what no step may rely on becomes `value`: input buffers, device tables and
   /// slots, top-k indices, the null block. Only where ops are executed.
   void spoil(std::uint8_t value);

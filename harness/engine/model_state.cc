@@ -63,6 +63,13 @@ EngineState EngineModel::state() const {
   return out;
 }
 
+std::vector<Tensor> EngineModel::block_tables() const {
+  const KvCache& cache = impl_->require_cache("block_tables");
+  std::vector<Tensor> out;
+  for (std::size_t g = 0; g < cache.groups(); ++g) out.push_back(cache.table(g));
+  return out;
+}
+
 void EngineModel::spoil(std::uint8_t value) {
   Impl& m = *impl_;
   m.require_cache("spoil");

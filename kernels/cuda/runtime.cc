@@ -102,7 +102,12 @@ class Device0 final : public Runtime {
   void map(std::uint64_t address, std::int64_t bytes) override {
     CUmemGenericAllocationHandle handle = 0;
     const auto size = static_cast<std::size_t>(bytes);
-    check(driver().create(&handle, size, &prop_, 0), "cuMemCreate");
+    const CUresult made = driver().create(&handle, size, &prop_, 0);
+    if (made == CUDA_ERROR_OUT_OF_MEMORY)
+      throw DeviceFault("cuMemCreate", "cudaErrorMemoryAllocation",
+                        "out of memory: " + std::to_string(bytes) + " bytes asked for, " +
+                            std::to_string(free_bytes()) + " free");
+    check(made, "cuMemCreate");
     if (const CUresult result = driver().map(address, size, 0, handle, 0); result != CUDA_SUCCESS) {
       driver().release(handle);
       check(result, "cuMemMap");
