@@ -60,15 +60,19 @@ const Driver& driver() {
 
 void check(CUresult result, const char* call) {
   if (result == CUDA_SUCCESS) return;
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    throw DeviceFault(call, "cudaErrorMemoryAllocation", out_of_memory());
   const char* name = nullptr;
   const char* text = nullptr;
   driver().error_name(result, &name);
   driver().error_text(result, &text);
-  throw DeviceFault(call,
-                    result == CUDA_ERROR_OUT_OF_MEMORY ? "cudaErrorMemoryAllocation"
-                    : name != nullptr                  ? name
-                                                       : "unknown error",
-                    text != nullptr ? text : "");
+  throw DeviceFault(call, name != nullptr ? name : "unknown error", text != nullptr ? text : "");
+}
+
+std::string out_of_memory() {
+  std::size_t free = 0, total = 0;
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return "out of memory";
+  return "out of memory: " + std::to_string(free) + " of " + std::to_string(total) + " bytes free";
 }
 
 }  // namespace warmgate::kernels::cuda

@@ -4,6 +4,8 @@
 
 #include <cuda.h>
 
+#include <string>
+
 namespace warmgate::kernels::cuda {
 
 struct Driver {
@@ -30,7 +32,11 @@ struct Driver {
 /// Throws DeviceFault naming the function that the driver does not have.
 const Driver& driver();
 /// Throws DeviceFault (runtime.h) unless `result` is success; an out-of-memory error gets the name
-/// that the runtime has for it.
+/// that the runtime has for it and says how much is free.
 void check(CUresult result, const char* call);
+
+/// What an allocation that failed is told as: "out of memory: N of M bytes free", of the device
+/// whoever uses it; "out of memory" where the runtime does not tell.
+std::string out_of_memory();
 
 }  // namespace warmgate::kernels::cuda

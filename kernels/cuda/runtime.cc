@@ -24,8 +24,10 @@ constexpr std::size_t kStagingBytes = std::size_t{256} << 10;
 
 /// A failed call of the runtime, as what crosses the interface.
 void checked(cudaError_t error, const char* call) {
-  if (error != cudaSuccess)
-    throw DeviceFault(call, cudaGetErrorName(error), cudaGetErrorString(error));
+  if (error == cudaSuccess) return;
+  throw DeviceFault(
+      call, cudaGetErrorName(error),
+      error == cudaErrorMemoryAllocation ? out_of_memory() : cudaGetErrorString(error));
 }
 
 class Device0 final : public Runtime {
@@ -105,8 +107,7 @@ class Device0 final : public Runtime {
     const CUresult made = driver().create(&handle, size, &prop_, 0);
     if (made == CUDA_ERROR_OUT_OF_MEMORY)
       throw DeviceFault("cuMemCreate", "cudaErrorMemoryAllocation",
-                        "out of memory: " + std::to_string(bytes) + " bytes asked for, " +
-                            std::to_string(free_bytes()) + " free");
+                        out_of_memory() + ", " + std::to_string(bytes) + " asked for");
     check(made, "cuMemCreate");
     if (const CUresult result = driver().map(address, size, 0, handle, 0); result != CUDA_SUCCESS) {
       driver().release(handle);

@@ -117,8 +117,9 @@ TEST_F(Faults, AFullDeviceSaysHowMuchWasAskedForAndGoesOn) {
   } catch (const DeviceFault& fault) {
     EXPECT_EQ(fault.call, "cuMemCreate");
     EXPECT_EQ(fault.code, "cudaErrorMemoryAllocation");
-    EXPECT_NE(std::string(fault.what()).find(std::to_string(asked) + " bytes asked for"),
-              std::string::npos)
+    EXPECT_NE(
+        std::string(fault.what()).find(" bytes free, " + std::to_string(asked) + " asked for"),
+        std::string::npos)
         << fault.what();
   }
   gather.map_table();
