@@ -12,9 +12,14 @@ namespace {
 class BlockTable : public ::testing::Test {
  protected:
   BlockTable() : rank_(testing::executed({0, 4})) { rank_.start(); }
-  void real(std::int64_t request, std::int64_t computed, std::int64_t query) {
-    ASSERT_TRUE(rank_.model().grow_request(request, computed + query));
-    rank_.model().step({{{request, computed, query}}, false}, false);
+  /// `requests` requests in one step.
+  void real(std::int64_t requests, std::int64_t computed, std::int64_t query) {
+    Batch batch;
+    for (std::int64_t r = 0; r < requests; ++r) {
+      ASSERT_TRUE(rank_.model().grow_request(r, computed + query));
+      batch.requests.push_back({r, computed, query});
+    }
+    rank_.model().step(batch, false);
   }
   void dummy(std::int64_t requests) {
     Batch batch;
@@ -35,12 +40,14 @@ class BlockTable : public ::testing::Test {
 TEST_F(BlockTable, ADummyStepAfterARealOneSeesNoBlocks) {
   dummy(3);
   for (int row = 0; row < 3; ++row) EXPECT_EQ(named(row), 0) << row;
-  real(0, 0, 20);
-  EXPECT_GT(named(0), 0);
+  real(3, 0, 20);
+  for (int row = 0; row < 3; ++row) EXPECT_GT(named(row), 0) << row;
   dummy(1);
   EXPECT_EQ(named(0), 0) << "what a real step wrote was taken for empty";
-  real(0, 20, 1);
-  EXPECT_GT(named(0), 0);
+  EXPECT_GT(named(1), 0) << "no row was asked for";
+  dummy(2);
+  EXPECT_EQ(named(1), 0) << "one empty row was taken for two";
+  real(2, 20, 1);
   dummy(3);
   for (int row = 0; row < 3; ++row) EXPECT_EQ(named(row), 0) << row;
 }

@@ -2,7 +2,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include "kernels/cuda/runtime.h"
+#include <string>
+
+#include "kernels/cuda/launch.h"
 
 namespace warmgate::kernels::cuda {
 
@@ -38,16 +40,10 @@ Driver find_all() {
   // Since CUDA 12.4; only needed for code whose function's name nobody knows.
   cudaDriverEntryPointQueryResult status{};
   void* found = nullptr;
-  if (cudaGetDriverEntryPointByVersion("cuModuleGetFunctionCount", &found, 12040, cudaEnableDefault,
-                                       &status) == cudaSuccess)
-    d.function_count = reinterpret_cast<decltype(d.function_count)>(found);
-  found = nullptr;
   if (cudaGetDriverEntryPointByVersion("cuModuleEnumerateFunctions", &found, 12040,
                                        cudaEnableDefault, &status) == cudaSuccess)
     d.functions = reinterpret_cast<decltype(d.functions)>(found);
   find(d.launch, "cuLaunchKernel");
-  find(d.error_name, "cuGetErrorName");
-  find(d.error_text, "cuGetErrorString");
   return d;
 }
 
@@ -58,21 +54,23 @@ const Driver& driver() {
   return found;
 }
 
-void check(CUresult result, const char* call) {
-  if (result == CUDA_SUCCESS) return;
-  if (result == CUDA_ERROR_OUT_OF_MEMORY)
-    throw DeviceFault(call, "cudaErrorMemoryAllocation", out_of_memory());
-  const char* name = nullptr;
-  const char* text = nullptr;
-  driver().error_name(result, &name);
-  driver().error_text(result, &text);
-  throw DeviceFault(call, name != nullptr ? name : "unknown error", text != nullptr ? text : "");
+void check(CUresult result, const char* call, std::int64_t asked_bytes) {
+  check(static_cast<cudaError_t>(result), call, asked_bytes);
 }
 
-std::string out_of_memory() {
+void check(cudaError_t error, const char* call, std::int64_t asked_bytes) {
+  if (error == cudaSuccess) return;
+  std::string text = cudaGetErrorString(error);
   std::size_t free = 0, total = 0;
-  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return "out of memory";
-  return "out of memory: " + std::to_string(free) + " of " + std::to_string(total) + " bytes free";
+  if (error == cudaErrorMemoryAllocation) {
+    if (asked_bytes > 0) text += ", " + std::to_string(asked_bytes) + " bytes asked for";
+    // It may be the host's memory or addresses that ran out: what is told is a fact, not the cause.
+    if (cudaMemGetInfo(&free, &total) == cudaSuccess)
+      text += "; the device has " + std::to_string(free) + " of " + std::to_string(total) +
+              " bytes free";
+    cudaGetLastError();  // told here; the next launch has nothing to do with it
+  }
+  throw DeviceFault(call, cudaGetErrorName(error), text);
 }
 
 }  // namespace warmgate::kernels::cuda

@@ -4,7 +4,7 @@
 
 #include <cuda.h>
 
-#include <string>
+#include <cstdint>
 
 namespace warmgate::kernels::cuda {
 
@@ -21,22 +21,15 @@ struct Driver {
   CUresult (*module_load)(CUmodule*, const void*);
   CUresult (*module_unload)(CUmodule);
   CUresult (*module_function)(CUfunction*, CUmodule, const char*);
-  CUresult (*function_count)(unsigned int*, CUmodule);
   CUresult (*functions)(CUfunction*, unsigned int, CUmodule);
   CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                      unsigned, CUstream, void**, void**);
-  CUresult (*error_name)(CUresult, const char**);
-  CUresult (*error_text)(CUresult, const char**);
 };
 
 /// Throws DeviceFault naming the function that the driver does not have.
 const Driver& driver();
-/// Throws DeviceFault (runtime.h) unless `result` is success; an out-of-memory error gets the name
-/// that the runtime has for it and says how much is free.
-void check(CUresult result, const char* call);
-
-/// What an allocation that failed is told as: "out of memory: N of M bytes free", of the device
-/// whoever uses it; "out of memory" where the runtime does not tell.
-std::string out_of_memory();
+/// As check(cudaError_t) of launch.h: both interfaces number their errors alike since CUDA 10.1,
+/// and a fault has the runtime's name for it (cudaErrorAssert) whoever tells it.
+void check(CUresult result, const char* call, std::int64_t asked_bytes = 0);
 
 }  // namespace warmgate::kernels::cuda

@@ -8,8 +8,8 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include "kernels/cuda/fault.h"
@@ -28,16 +28,10 @@ struct Launch {
   int arch = 0;  // 10·major + minor: 80, 90, …
 };
 
-/// A call of the CUDA runtime failed. `call`: the kernel or function.
-class CudaError : public DeviceFault {
- public:
-  CudaError(cudaError_t error, const char* call_in)
-      : DeviceFault(call_in, cudaGetErrorName(error), cudaGetErrorString(error)) {}
-};
-
-inline void check(cudaError_t error, const char* call) {
-  if (error != cudaSuccess) throw CudaError(error, call);
-}
+/// Throws DeviceFault unless `error` is success. `call`: the kernel or function. Out of memory says
+/// how much of the device's is free and, of an allocation, `asked_bytes`; it is no longer the
+/// runtime's last error then.
+void check(cudaError_t error, const char* call, std::int64_t asked_bytes = 0);
 /// After a launch: bad launch parameters show here.
 inline void check_launch(const char* kernel) { check(cudaGetLastError(), kernel); }
 

@@ -22,29 +22,21 @@ constexpr std::size_t kScratchBytes = std::size_t{160} << 20;
 // What the host reads at once in passing: ids, rows for a comparison.
 constexpr std::size_t kStagingBytes = std::size_t{256} << 10;
 
-/// A failed call of the runtime, as what crosses the interface.
-void checked(cudaError_t error, const char* call) {
-  if (error == cudaSuccess) return;
-  throw DeviceFault(
-      call, cudaGetErrorName(error),
-      error == cudaErrorMemoryAllocation ? out_of_memory() : cudaGetErrorString(error));
-}
-
 class Device0 final : public Runtime {
  public:
   explicit Device0(int index) {
-    checked(cudaSetDevice(index), "cudaSetDevice");
+    check(cudaSetDevice(index), "cudaSetDevice");
     cudaDeviceProp properties{};
-    checked(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+    check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
     facts_.name = properties.name;
     const int arch = 10 * properties.major + properties.minor;
     // From Hopper on, code for one architecture alone may use all of it.
     facts_.architecture = "sm_" + std::to_string(arch) + (arch >= 90 ? "a" : "");
     facts_.multiprocessors = properties.multiProcessorCount;
-    checked(cudaDriverGetVersion(&facts_.driver_version), "cudaDriverGetVersion");
-    checked(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    check(cudaDriverGetVersion(&facts_.driver_version), "cudaDriverGetVersion");
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     std::size_t free = 0, total = 0;
-    checked(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     facts_.total_bytes = static_cast<std::int64_t>(total);
     location_.type = CU_MEM_LOCATION_TYPE_DEVICE;
     location_.id = index;
@@ -59,8 +51,8 @@ class Device0 final : public Runtime {
     launch.arch = arch;
     launch.multiprocessors = facts_.multiprocessors;
     launch.scratch_bytes = kScratchBytes;
-    checked(cudaMalloc(&scratch_, kScratchBytes), "cudaMalloc of kernels' scratch");
-    checked(cudaMallocHost(&staging_, kStagingBytes), "cudaMallocHost");
+    check(cudaMalloc(&scratch_, kScratchBytes), "cudaMalloc of kernels' scratch", kScratchBytes);
+    check(cudaMallocHost(&staging_, kStagingBytes), "cudaMallocHost");
     launch.scratch = scratch_;
     kernels_.set_launch(launch);
   }
@@ -85,7 +77,7 @@ class Device0 final : public Runtime {
   const Facts& facts() const override { return facts_; }
   std::int64_t free_bytes() const override {
     std::size_t free = 0, total = 0;
-    checked(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     return static_cast<std::int64_t>(free);
   }
   std::int64_t granularity() const override { return granularity_; }
@@ -104,11 +96,7 @@ class Device0 final : public Runtime {
   void map(std::uint64_t address, std::int64_t bytes) override {
     CUmemGenericAllocationHandle handle = 0;
     const auto size = static_cast<std::size_t>(bytes);
-    const CUresult made = driver().create(&handle, size, &prop_, 0);
-    if (made == CUDA_ERROR_OUT_OF_MEMORY)
-      throw DeviceFault("cuMemCreate", "cudaErrorMemoryAllocation",
-                        out_of_memory() + ", " + std::to_string(bytes) + " asked for");
-    check(made, "cuMemCreate");
+    check(driver().create(&handle, size, &prop_, 0), "cuMemCreate", bytes);
     if (const CUresult result = driver().map(address, size, 0, handle, 0); result != CUDA_SUCCESS) {
       driver().release(handle);
       check(result, "cuMemMap");
@@ -123,7 +111,7 @@ class Device0 final : public Runtime {
     const auto it = mapped_.find(address);
     if (it == mapped_.end() || it->second.bytes != bytes)
       throw std::logic_error("unmap of what one map did not give");
-    checked(cudaStreamSynchronize(stream_), "kernels before memory is given back");
+    check(cudaStreamSynchronize(stream_), "kernels before memory is given back");
     check(driver().unmap(address, static_cast<std::size_t>(bytes)), "cuMemUnmap");
     check(driver().release(it->second.handle), "cuMemRelease");
     mapped_.erase(it);
@@ -132,38 +120,38 @@ class Device0 final : public Runtime {
   void mute(bool muted) override { muted_ = muted; }
   void fill(std::uint64_t address, std::int64_t bytes, std::uint8_t value) override {
     if (bytes > 0 && !muted_)
-      checked(cudaMemsetAsync(pointer(address), value, static_cast<std::size_t>(bytes), stream_),
-              "cudaMemset");
+      check(cudaMemsetAsync(pointer(address), value, static_cast<std::size_t>(bytes), stream_),
+            "cudaMemset");
   }
   void write(std::uint64_t address, const void* from, std::int64_t bytes) override {
     if (bytes == 0) return;
     // From pageable memory: the runtime has copied it before it returns.
-    checked(cudaMemcpyAsync(pointer(address), from, static_cast<std::size_t>(bytes),
-                            cudaMemcpyHostToDevice, stream_),
-            "cudaMemcpy to the device");
+    check(cudaMemcpyAsync(pointer(address), from, static_cast<std::size_t>(bytes),
+                          cudaMemcpyHostToDevice, stream_),
+          "cudaMemcpy to the device");
   }
   void read(std::uint64_t address, void* to, std::int64_t bytes) override {
     if (bytes == 0) return;
     // Through pinned memory: a copy into memory that may be paged out costs twice the time.
     if (bytes <= static_cast<std::int64_t>(kStagingBytes)) {
-      checked(cudaMemcpyAsync(staging_, pointer(address), static_cast<std::size_t>(bytes),
-                              cudaMemcpyDeviceToHost, stream_),
-              "cudaMemcpy from the device");
-      checked(cudaStreamSynchronize(stream_), "cudaMemcpy from the device");
+      check(cudaMemcpyAsync(staging_, pointer(address), static_cast<std::size_t>(bytes),
+                            cudaMemcpyDeviceToHost, stream_),
+            "cudaMemcpy from the device");
+      check(cudaStreamSynchronize(stream_), "cudaMemcpy from the device");
       std::memcpy(to, staging_, static_cast<std::size_t>(bytes));
       return;
     }
-    checked(cudaMemcpyAsync(to, pointer(address), static_cast<std::size_t>(bytes),
-                            cudaMemcpyDeviceToHost, stream_),
-            "cudaMemcpy from the device");
-    checked(cudaStreamSynchronize(stream_), "cudaMemcpy from the device");
+    check(cudaMemcpyAsync(to, pointer(address), static_cast<std::size_t>(bytes),
+                          cudaMemcpyDeviceToHost, stream_),
+          "cudaMemcpy from the device");
+    check(cudaStreamSynchronize(stream_), "cudaMemcpy from the device");
   }
   void gather(const Piece* pieces, std::size_t count, std::byte* to) override {
     auto* const staged = static_cast<std::byte*>(staging_);
     std::size_t filled = 0;
     const auto flush = [&] {
       if (filled == 0) return;
-      checked(cudaStreamSynchronize(stream_), "cudaMemcpy from the device");
+      check(cudaStreamSynchronize(stream_), "cudaMemcpy from the device");
       std::memcpy(to, staged, filled);
       to += filled;
       filled = 0;
@@ -175,26 +163,26 @@ class Device0 final : public Runtime {
         read(pieces[i].address, to, pieces[i].bytes);
         to += bytes;
       } else if (bytes > 0) {
-        checked(cudaMemcpyAsync(staged + filled, pointer(pieces[i].address), bytes,
-                                cudaMemcpyDeviceToHost, stream_),
-                "cudaMemcpy from the device");
+        check(cudaMemcpyAsync(staged + filled, pointer(pieces[i].address), bytes,
+                              cudaMemcpyDeviceToHost, stream_),
+              "cudaMemcpy from the device");
         filled += bytes;
       }
     }
     flush();
   }
-  void synchronize(const char* what) override { checked(cudaStreamSynchronize(stream_), what); }
+  void synchronize(const char* what) override { check(cudaStreamSynchronize(stream_), what); }
 
   void begin_capture() override {
-    checked(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "begin of a capture");
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeRelaxed), "begin of a capture");
   }
   Graph end_capture() override {
     cudaGraph_t graph = nullptr;
-    checked(cudaStreamEndCapture(stream_, &graph), "end of a capture");
+    check(cudaStreamEndCapture(stream_, &graph), "end of a capture");
     cudaGraphExec_t exec = nullptr;
     const cudaError_t error = cudaGraphInstantiate(&exec, graph, 0);
     cudaGraphDestroy(graph);
-    checked(error, "cudaGraphInstantiate");
+    check(error, "cudaGraphInstantiate");
     graphs_[++last_graph_] = exec;
     return last_graph_;
   }
@@ -205,7 +193,7 @@ class Device0 final : public Runtime {
     cudaGetLastError();
   }
   void replay(Graph graph) override {
-    checked(cudaGraphLaunch(graphs_.at(graph), stream_), "cudaGraphLaunch");
+    check(cudaGraphLaunch(graphs_.at(graph), stream_), "cudaGraphLaunch");
   }
   void destroy(Graph graph) override {
     if (const auto it = graphs_.find(graph); it != graphs_.end()) {

@@ -75,7 +75,7 @@ std::vector<Case> cache_cases();
 std::vector<Case> gemm_cases();
 std::vector<Case> startup_cases();
 
-/// Device memory for the length of a case; throws kernels::cuda::CudaError.
+/// Device memory for the length of a case; throws kernels::cuda::DeviceFault.
 class Memory {
  public:
   explicit Memory(std::size_t bytes);
